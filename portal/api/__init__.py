@@ -1,0 +1,1 @@
+"""A door: REST for programs."""

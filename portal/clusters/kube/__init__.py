@@ -1,0 +1,1 @@
+"""Kubernetes with Kueue: the only package that imports the Kubernetes client."""

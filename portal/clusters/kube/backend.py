@@ -1,0 +1,3 @@
+class KubeBackend:
+    def __init__(self, *, cluster: str, kubeconfig: str, instance: str) -> None:
+        self.cluster = cluster

@@ -1,0 +1,1 @@
+"""Jobs as processes of this machine, under the same queue rules."""

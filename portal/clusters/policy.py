@@ -1,0 +1,18 @@
+"""Names out there, fixed by what they stand for."""
+
+from uuid import UUID
+
+NAMESPACE_PREFIX = "bt-"
+
+
+def namespace_for(team_slug: str) -> str:
+    """The team's namespace; an RFC 1123 label because a team's slug is one of at most 40 characters."""
+    return f"{NAMESPACE_PREFIX}{team_slug}"
+
+
+def object_name(job_id: UUID, attempt: int) -> str:
+    """Name of an attempt's Job: fixed by job id and attempt, so that creating it twice is impossible.
+
+    35 characters at attempt 1; below 63 for every attempt, which leaves room for the pod's index and suffix.
+    """
+    return f"bt-{job_id.hex}-{attempt}"

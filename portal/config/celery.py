@@ -1,0 +1,13 @@
+"""The Celery application. Tasks are nudges: the rows they work on are found by the sweep all the same."""
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings")
+
+app = Celery("beamtime")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+# Pool threads of the embedded mode would otherwise fall back to another application without a broker.
+app.set_default()

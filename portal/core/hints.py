@@ -1,0 +1,24 @@
+"""Hurrying things up. A hint is never the only copy of an intent: a sweep finds what a lost hint missed."""
+
+import logging
+from functools import partial
+
+from celery import current_app
+from django.db import transaction
+
+logger = logging.getLogger(__name__)
+
+
+def nudge(task: str, *args: object) -> None:
+    """Send the Celery task of this name once the present transaction has committed.
+
+    A broker that is down is logged and forgiven, because every nudged task has a sweep behind it.
+    """
+    transaction.on_commit(partial(_send, task, args), robust=True)
+
+
+def _send(task: str, args: tuple[object, ...]) -> None:
+    try:
+        current_app.send_task(task, args=args, retry=False, ignore_result=True)
+    except Exception as error:  # the broker's client raises many kinds; none may harm the committed deed
+        logger.warning("hint %s was not sent (%s); the sweep will find the row", task, error)

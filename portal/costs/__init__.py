@@ -1,0 +1,1 @@
+"""Charges from intervals and prices, running totals and the team's month."""

@@ -1,0 +1,42 @@
+"""Charges: the one ledger that every page, API answer and export sums."""
+
+import uuid
+
+from django.db import models
+
+from portal.funds.models import Price
+from portal.jobs.models import Job
+from portal.teams.models import Team
+from portal.usage.models import Interval
+
+
+class ChargeLine(models.Model):
+    """A closed interval, or the piece of it under one price. Append-only: the database refuses change and deletion.
+
+    `raw` is `seconds × units × price`, exact; divided by 3600 and rounded only where money is shown (core.money).
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    interval = models.ForeignKey(Interval, on_delete=models.PROTECT, related_name="charge_lines")
+    price = models.ForeignKey(Price, on_delete=models.PROTECT, related_name="charge_lines")
+    job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="charge_lines")
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="charge_lines")
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField()
+    seconds = models.PositiveBigIntegerField()
+    units = models.DecimalField(max_digits=12, decimal_places=3)
+    price_per_hour = models.DecimalField(max_digits=18, decimal_places=10)
+    currency = models.CharField(max_length=3)
+    raw = models.DecimalField(max_digits=38, decimal_places=13)
+    estimated = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["started_at", "id"]
+        constraints = [models.UniqueConstraint(fields=["interval", "started_at"], name="charge_once")]
+        indexes = [
+            models.Index(fields=["team", "started_at"], name="charges_of_team"),
+            models.Index(fields=["job"], name="charges_of_job"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.seconds} s × {self.units.normalize():f}"

@@ -1,0 +1,1 @@
+"""Prices with dates of validity, and estimates made from them."""

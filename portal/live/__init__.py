@@ -1,0 +1,1 @@
+"""A door: WebSockets for browsers that listen."""

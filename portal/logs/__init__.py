@@ -1,0 +1,1 @@
+"""What the containers said: numbered, kept, and read back by line number."""

@@ -1,0 +1,1 @@
+"""ClusterQueues and LocalQueues, their numbers, and their synchronisation with Kueue."""

@@ -1,0 +1,1 @@
+"""When each pod really occupied which resources."""

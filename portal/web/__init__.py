@@ -1,0 +1,1 @@
+"""A door: pages for people with a browser."""

@@ -1,0 +1,266 @@
+"""How states, icons, numbers, durations, times and money look on every page: the one home of these words and forms."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+
+from django import template
+from django.conf import settings
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.dateformat import format as format_date
+from django.utils.formats import number_format
+from django.utils.functional import Promise
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import get_language, gettext, gettext_lazy
+
+register = template.Library()
+
+Number = int | float | Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class StateLook:
+    """What a job's state is called and drawn as; `tone` names its colour in the bars and favicons."""
+
+    word: Promise
+    icon: str
+    tone: str
+
+
+STATES: dict[str, StateLook] = {
+    "submitted": StateLook(gettext_lazy("Submitted"), "send", "neutral"),
+    "queued": StateLook(gettext_lazy("Queued"), "hourglass-split", "queued"),
+    "starting": StateLook(gettext_lazy("Starting"), "circle-half", "starting"),
+    "running": StateLook(gettext_lazy("Running"), "play-circle-fill", "running"),
+    "cancelling": StateLook(gettext_lazy("Cancelling"), "slash-circle", "neutral"),
+    "succeeded": StateLook(gettext_lazy("Succeeded"), "check-circle-fill", "succeeded"),
+    "failed": StateLook(gettext_lazy("Failed"), "x-octagon-fill", "failed"),
+    "cancelled": StateLook(gettext_lazy("Cancelled"), "slash-circle-fill", "neutral"),
+    "rejected": StateLook(gettext_lazy("Rejected"), "dash-circle-fill", "failed"),
+    "lost": StateLook(gettext_lazy("Lost"), "question-diamond-fill", "lost"),
+}
+
+# ISO code -> what stands with the number. A currency without an own sign keeps its code.
+_SIGNS = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥", "CHF": "CHF", "SEK": "kr", "NOK": "kr", "DKK": "kr"}
+# Languages that write the sign behind the number.
+_SIGN_BEHIND = ("de", "fr", "es", "it", "pl", "cs", "sv", "fi")
+_NONE = mark_safe('<span class="bt-none">–</span>')  # noqa: S308 - a constant
+
+
+def _look(state: object) -> StateLook:
+    """The look of a state; an unheard-of one reads as lost rather than as something it is not."""
+    return STATES.get(str(state), STATES["lost"])
+
+
+# --- icons and states ------------------------------------------------------------------------------------------------
+
+
+@register.simple_tag
+def icon(name: str, label: str = "", extra: str = "") -> SafeString:
+    """`{% icon "play-circle-fill" %}`: an icon of the sprite (static/vendor/icons.txt); decorative unless it has a label."""
+    address = f"{static('img/icons.svg')}#{name}"
+    classes = f"bt-icon {extra}".strip()
+    if label:
+        return format_html(
+            '<svg class="{}" role="img" aria-label="{}"><use href="{}"></use></svg>', classes, label, address
+        )
+    return format_html('<svg class="{}" aria-hidden="true"><use href="{}"></use></svg>', classes, address)
+
+
+@register.simple_tag
+def state_badge(state: object, size: str = "") -> SafeString:
+    """`{% state_badge job.state %}`: the pill with icon, word and colour; `"large"` stands beside a page title."""
+    known = str(state) if str(state) in STATES else "lost"
+    look = _look(known)
+    return format_html(
+        '<span class="bt-badge bt-badge--{}{}">{}{}</span>',
+        known,
+        " bt-badge--large" if size == "large" else "",
+        icon(look.icon),
+        look.word,
+    )
+
+
+@register.simple_tag
+def state_icon(state: object) -> SafeString:
+    """The state's icon in its colour, to stand beside the word (filters, steps, stream menus)."""
+    known = str(state) if str(state) in STATES else "lost"
+    return icon(_look(known).icon, extra=f"bt-state-icon--{known}")
+
+
+@register.filter
+def state_word(state: object) -> str:
+    """ "running" -> "Running"."""
+    return str(_look(state).word)
+
+
+@register.filter
+def state_tone(state: object) -> str:
+    """The colour group of a state: neutral, queued, starting, running, succeeded, failed or lost."""
+    return _look(state).tone
+
+
+# --- numbers -----------------------------------------------------------------------------------------------------------
+
+
+@register.filter
+def number(value: Number | None, places: int = 0) -> str:
+    """48214 -> "48,214", grouped as the language does; nothing known -> a dash."""
+    if value is None:
+        return _NONE
+    return number_format(value, decimal_pos=places, use_l10n=True, force_grouping=True)
+
+
+@register.filter
+def percent(value: Number | None) -> str:
+    """95.4 -> "95 %". The value is already in percent."""
+    if value is None:
+        return _NONE
+    return f"{number(Decimal(str(value)).quantize(Decimal(1), rounding=ROUND_HALF_EVEN))} %"
+
+
+@register.filter
+def gib(value: Number | None) -> str:
+    """Bytes of memory -> "71.6 GiB", "64 GiB", "512 MiB": binary units, one decimal unless it is whole."""
+    return _in_units(value, 1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
+
+
+@register.filter
+def size(value: Number | None) -> str:
+    """Bytes of a file -> "4.6 MB", "412 GB": decimal units, one decimal below ten, none above."""
+    return _in_units(value, 1000, ("B", "kB", "MB", "GB", "TB", "PB"))
+
+
+def _in_units(value: Number | None, step: int, units: tuple[str, ...]) -> str:
+    if value is None:
+        return _NONE
+    left, at = Decimal(str(value)), 0
+    while left >= step and at < len(units) - 1:
+        left, at = left / step, at + 1
+    coarse = at == 0 or (step == 1000 and left >= 10)
+    shown = left.quantize(Decimal(1) if coarse else Decimal("0.1"), rounding=ROUND_HALF_EVEN)
+    if shown >= step and at < len(units) - 1:
+        shown, at = Decimal(1), at + 1
+    places = 0 if shown == shown.to_integral_value() else 1
+    return f"{number(shown, places)} {units[at]}"
+
+
+@register.filter
+def money(value: Number | str | None, form: str = "") -> str:
+    """Decimal -> "€47.97" in the site's currency, rounded once, to cents.
+
+    Forms: "whole" drops the decimals (write "about" before it); "price" keeps what a price needs beyond two decimals and
+    says "free" for zero. Nothing known -> "unknown", never €0.00.
+    """
+    if value is None or value == "":
+        return gettext("unknown")
+    try:
+        amount = Decimal(str(value))
+    except InvalidOperation:
+        return gettext("unknown")
+    places = 0 if form == "whole" else 2
+    if form == "price":
+        if amount == 0:
+            return gettext("free")
+        exponent = amount.normalize().as_tuple().exponent
+        places = max(2, min(6, -exponent if isinstance(exponent, int) else 2))
+    amount = amount.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)
+    shown = number(abs(amount), places)
+    minus = "−" if amount < 0 else ""
+    code = str(getattr(settings, "BEAMTIME_CURRENCY", "EUR"))
+    sign = _SIGNS.get(code, code)
+    if (get_language() or "en").split("-")[0] in _SIGN_BEHIND:
+        return f"{minus}{shown} {sign}"
+    return f"{minus}{sign}{' ' if sign.isalpha() else ''}{shown}"
+
+
+# --- time --------------------------------------------------------------------------------------------------------------
+
+
+@register.filter
+def duration(value: Number | timedelta | None, form: str = "") -> str:
+    """Seconds -> "8 s", "1 min 52 s", "2 h 14 min", "3 d 4 h": two units at most, the rest cut off, never rounded up.
+
+    A second unit of zero stays ("1 h 0 min") unless the span is exactly whole ("8 h"). With "short" spans under an hour
+    show one unit ("37 min"), for narrow columns. Nothing known -> a dash.
+    """
+    if value is None:
+        return _NONE
+    seconds = max(0, int(value.total_seconds() if isinstance(value, timedelta) else value))
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86_400
+    if seconds < 60:
+        return gettext("%(s)d s") % {"s": seconds}
+    if hours == 0:
+        if seconds % 60 == 0 or form == "short":
+            return gettext("%(m)d min") % {"m": minutes}
+        return gettext("%(m)d min %(s)d s") % {"m": minutes, "s": seconds % 60}
+    if days == 0:
+        if seconds % 3600 == 0:
+            return gettext("%(h)d h") % {"h": hours}
+        return gettext("%(h)d h %(m)d min") % {"h": hours, "m": minutes % 60}
+    if seconds % 86_400 == 0:
+        return gettext("%(d)s d") % {"d": number(days)}
+    return gettext("%(d)s d %(h)d h") % {"d": number(days), "h": hours % 24}
+
+
+@register.filter
+def clock(value: datetime | date | None, form: str = "") -> str:
+    """A moment in the person's zone as a `time` element that carries the exact value.
+
+    Forms: "" -> "14:57" today, "18 Nov, 14:57" else; "short" (lists) -> "14:57" today, "18 Nov" else; "seconds" -> with
+    seconds; "date" -> "19 Nov"; "plan" -> "Fri 20 Nov 2026, 08:00". The year stands only when it is not this year.
+    """
+    if value is None:
+        return _NONE
+    now = timezone.localtime()
+    if isinstance(value, datetime):
+        local: datetime | date = timezone.localtime(value) if timezone.is_aware(value) else value
+        day, exact = local.date() if isinstance(local, datetime) else local, local.isoformat(timespec="seconds")  # type: ignore[call-arg]
+    else:
+        local, day, exact, form = value, value, value.isoformat(), form or "date"
+    date_words = format_date(local, "j M" if day.year == now.year else "j M Y")
+    if form == "date":
+        words = date_words
+    elif form == "plan":
+        words = format_date(local, "D j M Y, H:i")
+    elif form == "short":
+        words = format_date(local, "H:i") if day == now.date() else date_words
+    else:
+        time_words = format_date(local, "H:i:s" if form == "seconds" else "H:i")
+        words = time_words if day == now.date() else f"{date_words}, {time_words}"
+    return format_html('<time datetime="{0}" title="{0}">{1}</time>', exact, words)
+
+
+# --- people and shapes ---------------------------------------------------------------------------------------------------
+
+
+@register.filter
+def initials(name: object) -> str:
+    """ "Ana Ruiz" -> "AR", "vision-lab" -> "VL", "vision" -> "VI": for the little marks in the sidebar."""
+    words = str(name).replace("-", " ").replace("_", " ").replace(".", " ").split()
+    if not words:
+        return "?"
+    return (words[0][0] + words[1][0] if len(words) > 1 else words[0][:2]).upper()
+
+
+@register.simple_tag
+def bar(value: Number | None, most: Number = 100, tone: str = "accent", label: str = "", kind: str = "") -> SafeString:
+    """A bar with one part. Without a label it is decoration beside its number. `kind`: "thin" or "tall"."""
+    share = 0.0 if value is None or not most else max(0.0, min(100.0, float(value) / float(most) * 100))
+    said = format_html('role="img" aria-label="{}"', label) if label else mark_safe('aria-hidden="true"')  # noqa: S308
+    return format_html(
+        '<svg class="bt-bar{}" {}><rect class="bt-bar-track" width="100%" height="100%"></rect>'
+        '<rect class="bt-fill bt-fill--{}" width="{}%" height="100%"></rect></svg>',
+        f" bt-bar--{kind}" if kind else "",
+        said,
+        tone,
+        f"{share:.2f}".rstrip("0").rstrip("."),
+    )
+
+
+@register.filter
+def share(value: Number | None) -> str:
+    """A percentage as SVG wants it, with a point in every language: 41.666 -> "41.67"."""
+    return "0" if value is None else f"{float(value):.2f}".rstrip("0").rstrip(".")
