@@ -3,12 +3,13 @@
 People: `member` and `lead` belong to team vision, `outsider` to team language; `auditor` and `admin_user` to the site.
 """
 
+from collections.abc import Iterator
+
 import pytest
 
 from portal.teams.models import Membership, Role, Team, User
 from tests import factories
-
-PASSWORD = "correct horse battery"
+from tests.support.servers import RedisServer
 
 
 @pytest.fixture
@@ -56,3 +57,11 @@ def admin_user(db: None) -> User:
 def site(db: None) -> factories.Site:
     """A cluster that runs jobs on this machine, with the queues `gpu` and `cpu`, prices, and a simple template."""
     return factories.make_site()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A real Redis; a test that stops it must start it again."""
+    server = RedisServer()
+    yield server
+    server.close()

@@ -1,5 +1,89 @@
-"""Problem details (RFC 9457)."""
+"""Errors as problem details (RFC 9457): what is wrong, in which field, and what to do."""
 
-from rest_framework.views import exception_handler
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-problem_response = exception_handler
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from rest_framework import exceptions, status
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from portal.core.errors import Conflicting, Forbidden, Missing, Problem, Refused
+
+MEDIA_TYPE = "application/problem+json"
+NOT_FOUND = "This does not exist, or it is not open to you."
+_TITLES = {
+    400: "The request cannot be read",
+    401: "Not signed in",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    406: "Not acceptable",
+    409: "In conflict with what was done before",
+    413: "Too large",
+    415: "Unsupported media type",
+    422: "Refused",
+    429: "Too many requests",
+}
+
+
+def problem(
+    code: int, detail: str, problems: tuple[Problem, ...] = (), headers: Mapping[str, str] | None = None
+) -> Response:
+    """One problem document. `errors` holds every field that is wrong, with its path."""
+    body: dict[str, Any] = {
+        "type": "about:blank",
+        "title": _TITLES.get(code, "Error"),
+        "status": code,
+        "detail": detail,
+    }
+    if problems:
+        body["errors"] = [{"field": p.field, "message": p.message, "code": p.code} for p in problems]
+    return Response(body, status=code, headers=dict(headers or {}), content_type=MEDIA_TYPE)
+
+
+def problem_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
+    """DRF's exception handler: the house's errors and the framework's in one shape."""
+    response = _translate(error)
+    if response is not None:
+        set_rollback()
+    return response
+
+
+def _translate(error: Exception) -> Response | None:
+    match error:
+        case Refused():
+            return problem(status.HTTP_422_UNPROCESSABLE_ENTITY, str(error), error.problems)
+        case Conflicting():
+            return problem(status.HTTP_409_CONFLICT, str(error))
+        case Missing() | Http404():
+            return problem(status.HTTP_404_NOT_FOUND, NOT_FOUND)
+        case Forbidden() | PermissionDenied():
+            return problem(status.HTTP_403_FORBIDDEN, str(error) or "You may not do this.")
+        case exceptions.ValidationError():
+            found = tuple(_fields(error.detail))
+            return problem(
+                status.HTTP_422_UNPROCESSABLE_ENTITY, "; ".join(f"{p.field}: {p.message}" for p in found), found
+            )
+        case exceptions.APIException():
+            headers: dict[str, str] = {}
+            if getattr(error, "auth_header", None):
+                headers["WWW-Authenticate"] = error.auth_header  # type: ignore[attr-defined]
+            if getattr(error, "wait", None):
+                headers["Retry-After"] = str(int(error.wait) + 1)  # type: ignore[attr-defined]
+            return problem(error.status_code, str(error.detail), headers=headers)
+    return None
+
+
+def _fields(detail: Any, path: str = "") -> Iterator[Problem]:
+    """DRF's nested error structure, flattened to paths."""
+    if isinstance(detail, Mapping):
+        for key, value in detail.items():
+            name = "" if key == "non_field_errors" else str(key)
+            yield from _fields(value, ".".join(part for part in (path, name) if part))
+    elif isinstance(detail, list | tuple):
+        for value in detail:
+            yield from _fields(value, path)
+    else:
+        yield Problem(path, str(detail), str(getattr(detail, "code", "invalid")))

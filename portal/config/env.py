@@ -129,6 +129,8 @@ class Reader:
         if "sqlite" in config["ENGINE"]:
             # WAL lets readers go on beside one writer; IMMEDIATE makes writers wait instead of failing.
             pragmas = "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA cache_size=-20000;"
+            # A test database in memory would share one connection among threads, which is not what is shipped.
+            config["TEST"] = {"NAME": str(fallback.with_name("test.sqlite3"))}
             config["OPTIONS"] = {"transaction_mode": "IMMEDIATE", "timeout": 20, "init_command": pragmas}
         else:
             # Under ASGI a kept connection leaks with its thread; the pool keeps them instead.

@@ -14,6 +14,7 @@ class Action(StrEnum):
     CANCEL_ANY_JOB = "cancel_any_job"
     SEE_COSTS = "see_costs"
     MANAGE_MEMBERS = "manage_members"
+    LEAVE_TEAM = "leave_team"
     USE_ADMIN = "use_admin"
 
 
@@ -46,6 +47,7 @@ TABLE: dict[Action, Rule] = {
     Action.CANCEL_OWN_JOB: Rule("Cancel or stop one's own jobs.", _TEAM),
     Action.CANCEL_ANY_JOB: Rule("Cancel or stop any job of the team.", _LEADS),
     Action.MANAGE_MEMBERS: Rule("Add and remove people, and make leads.", _LEADS),
+    Action.LEAVE_TEAM: Rule("Leave the team.", frozenset({SiteRole.MEMBER, SiteRole.LEAD})),
     Action.USE_ADMIN: Rule("Edit teams, templates, queues and prices in the admin.", frozenset({SiteRole.ADMIN})),
 }
 

@@ -1,8 +1,9 @@
 """Reads about people and teams; the only place that works out somebody's roles."""
 
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, When
 
-from portal.teams.models import Membership, Team, User
+from portal.core.clock import now
+from portal.teams.models import ApiToken, Membership, Role, Team, User
 from portal.teams.policy import Action, SiteRole, may
 
 
@@ -15,8 +16,8 @@ def teams_visible_to(user: User) -> QuerySet[Team]:
     return Team.objects.filter(memberships__user=user)
 
 
-def roles_in(user: User, team: Team) -> frozenset[SiteRole]:
-    """What a person is in a team, site roles included. One query."""
+def site_roles(user: User) -> frozenset[SiteRole]:
+    """What a person is for the whole site; empty for most. No query."""
     if not user.is_active:
         return frozenset()
     roles: set[SiteRole] = set()
@@ -24,6 +25,14 @@ def roles_in(user: User, team: Team) -> frozenset[SiteRole]:
         roles.add(SiteRole.ADMIN)
     if user.is_auditor:
         roles.add(SiteRole.AUDITOR)
+    return frozenset(roles)
+
+
+def roles_in(user: User, team: Team) -> frozenset[SiteRole]:
+    """What a person is in a team, site roles included. One query."""
+    if not user.is_active:
+        return frozenset()
+    roles = set(site_roles(user))
     role = Membership.objects.filter(user=user, team=team).values_list("role", flat=True).first()
     if role:
         roles.add(SiteRole(role))
@@ -33,3 +42,14 @@ def roles_in(user: User, team: Team) -> frozenset[SiteRole]:
 def allowed(user: User, team: Team, action: Action) -> bool:
     """Whether a person may do something in a team. One query."""
     return may(roles_in(user, team), action)
+
+
+def people_of(team: Team) -> QuerySet[Membership]:
+    """The team's memberships with their people, leads first, then by user name. One query."""
+    lead_first = Case(When(role=Role.LEAD, then=0), default=1)
+    return team.memberships.select_related("user").order_by(lead_first, "user__username")
+
+
+def tokens_of(user: User) -> QuerySet[ApiToken]:
+    """One's tokens that still work, the newest first."""
+    return ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=now()).order_by("-created_at", "-pk")

@@ -42,11 +42,27 @@ STATES: dict[str, StateLook] = {
     "lost": StateLook(gettext_lazy("Lost"), "question-diamond-fill", "lost"),
 }
 
+# What a verdict on waiting or fit looks like, by its kind: its tone (bt-verdict--<tone>) and its icon.
+VERDICTS: dict[str, tuple[str, str]] = {
+    "now": ("good", "play-circle-fill"),
+    "ahead": ("queued", "hourglass-split"),
+    "no-room": ("queued", "hourglass-split"),
+    "pieces": ("queued", "puzzle"),
+    "team-limit": ("queued", "people"),
+    "held": ("queued", "person-lock"),
+    "never": ("bad", "x-octagon-fill"),
+    "misconfigured": ("bad", "wrench"),
+    "image": ("bad", "box-seam"),
+    "node": ("bad", "hdd-network"),
+    "no-word": ("lost", "question-diamond-fill"),
+    "unknown": ("neutral", "question-diamond-fill"),
+}
+
 # ISO code -> what stands with the number. A currency without an own sign keeps its code.
 _SIGNS = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥", "CHF": "CHF", "SEK": "kr", "NOK": "kr", "DKK": "kr"}
 # Languages that write the sign behind the number.
 _SIGN_BEHIND = ("de", "fr", "es", "it", "pl", "cs", "sv", "fi")
-_NONE = mark_safe('<span class="bt-none">–</span>')  # noqa: S308 - a constant
+_NONE = mark_safe('<span class="bt-none">–</span>')
 
 
 def _look(state: object) -> StateLook:
@@ -54,12 +70,12 @@ def _look(state: object) -> StateLook:
     return STATES.get(str(state), STATES["lost"])
 
 
-# --- icons and states ------------------------------------------------------------------------------------------------
+# --- icons and states ------------------------------------------------------------------------------------------
 
 
 @register.simple_tag
 def icon(name: str, label: str = "", extra: str = "") -> SafeString:
-    """`{% icon "play-circle-fill" %}`: an icon of the sprite (static/vendor/icons.txt); decorative unless it has a label."""
+    """`{% icon "send" %}`: an icon of the sprite (static/vendor/icons.txt); decorative unless it has a label."""
     address = f"{static('img/icons.svg')}#{name}"
     classes = f"bt-icon {extra}".strip()
     if label:
@@ -102,7 +118,26 @@ def state_tone(state: object) -> str:
     return _look(state).tone
 
 
-# --- numbers -----------------------------------------------------------------------------------------------------------
+@register.filter
+def bar_tone(state_or_tone: object) -> str:
+    """What a bar or lane is coloured by: a state's tone, or the tone itself ("accent", "c2") as it is."""
+    known = STATES.get(str(state_or_tone))
+    return known.tone if known else str(state_or_tone)
+
+
+@register.filter
+def verdict_tone(kind: object) -> str:
+    """The tone of a kind of verdict: good, queued, bad, lost or neutral."""
+    return VERDICTS.get(str(kind), VERDICTS["unknown"])[0]
+
+
+@register.simple_tag
+def verdict_icon(kind: object) -> SafeString:
+    """The icon of a kind of verdict."""
+    return icon(VERDICTS.get(str(kind), VERDICTS["unknown"])[1])
+
+
+# --- numbers -----------------------------------------------------------------------------------------------------
 
 
 @register.filter
@@ -151,8 +186,8 @@ def _in_units(value: Number | None, step: int, units: tuple[str, ...]) -> str:
 def money(value: Number | str | None, form: str = "") -> str:
     """Decimal -> "€47.97" in the site's currency, rounded once, to cents.
 
-    Forms: "whole" drops the decimals (write "about" before it); "price" keeps what a price needs beyond two decimals and
-    says "free" for zero. Nothing known -> "unknown", never €0.00.
+    Forms: "whole" drops the decimals (write "about" before it); "price" keeps what a price needs beyond two decimals
+    and says "free" for zero. Nothing known -> "unknown", never €0.00.
     """
     if value is None or value == "":
         return gettext("unknown")
@@ -176,7 +211,7 @@ def money(value: Number | str | None, form: str = "") -> str:
     return f"{minus}{sign}{' ' if sign.isalpha() else ''}{shown}"
 
 
-# --- time --------------------------------------------------------------------------------------------------------------
+# --- time --------------------------------------------------------------------------------------------------------
 
 
 @register.filter
@@ -233,7 +268,7 @@ def clock(value: datetime | date | None, form: str = "") -> str:
     return format_html('<time datetime="{0}" title="{0}">{1}</time>', exact, words)
 
 
-# --- people and shapes ---------------------------------------------------------------------------------------------------
+# --- people and shapes ---------------------------------------------------------------------------------------------
 
 
 @register.filter
@@ -249,7 +284,7 @@ def initials(name: object) -> str:
 def bar(value: Number | None, most: Number = 100, tone: str = "accent", label: str = "", kind: str = "") -> SafeString:
     """A bar with one part. Without a label it is decoration beside its number. `kind`: "thin" or "tall"."""
     share = 0.0 if value is None or not most else max(0.0, min(100.0, float(value) / float(most) * 100))
-    said = format_html('role="img" aria-label="{}"', label) if label else mark_safe('aria-hidden="true"')  # noqa: S308
+    said = format_html('role="img" aria-label="{}"', label) if label else mark_safe('aria-hidden="true"')
     return format_html(
         '<svg class="bt-bar{}" {}><rect class="bt-bar-track" width="100%" height="100%"></rect>'
         '<rect class="bt-fill bt-fill--{}" width="{}%" height="100%"></rect></svg>',
@@ -264,3 +299,9 @@ def bar(value: Number | None, most: Number = 100, tone: str = "accent", label: s
 def share(value: Number | None) -> str:
     """A percentage as SVG wants it, with a point in every language: 41.666 -> "41.67"."""
     return "0" if value is None else f"{float(value):.2f}".rstrip("0").rstrip(".")
+
+
+@register.filter
+def words(value: str) -> list[str]:
+    """ "a b c" -> its words, for a loop over a fixed few."""
+    return value.split()

@@ -1,0 +1,247 @@
+"""Shapes of requests and answers. They translate; they decide nothing."""
+
+from decimal import Decimal
+from typing import Any
+
+from django.conf import settings
+from rest_framework import serializers
+from rest_framework.reverse import reverse
+
+from portal.costs.models import ChargeLine
+from portal.funds.models import Price
+from portal.jobs.models import Attempt, Event, Job, Pod
+from portal.logs.models import Stream
+from portal.teams.models import Team
+from portal.usage.models import Interval
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """Refuses fields that it does not know, because a mistyped field must not be silently ignored."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict):
+            unknown = sorted(set(map(str, data)) - set(self.fields))
+            if unknown:
+                known = ", ".join(self.fields)
+                raise serializers.ValidationError(
+                    {name: [f"There is no field “{name}” here. The fields are: {known}."] for name in unknown}
+                )
+        return super().to_internal_value(data)
+
+
+class SubmitSerializer(StrictSerializer):
+    """What `POST /jobs/` takes."""
+
+    team = serializers.CharField(help_text="Slug of a team of yours.")
+    template = serializers.CharField(help_text="Slug of a template.")
+    version = serializers.IntegerField(
+        required=False, allow_null=True, min_value=1, max_value=1_000_000, help_text="Left out: the newest published."
+    )
+    # Length and characters are judged with all other values, in one answer.
+    name = serializers.CharField(required=False, allow_blank=True, allow_null=True, trim_whitespace=False)
+    queue = serializers.CharField(required=False, allow_null=True, help_text="Left out: the template's own queue.")
+    values = serializers.DictField(required=False, default=dict, help_text="By parameter; see the template's schema.")
+
+
+class RerunSerializer(StrictSerializer):
+    newest = serializers.BooleanField(default=False, help_text="Take the newest version instead of the job's own.")
+
+
+class TeamSerializer(serializers.ModelSerializer[Team]):
+    role = serializers.SerializerMethodField(help_text="Your role in it, or null.")
+
+    class Meta:
+        model = Team
+        fields = ["slug", "name", "role"]
+
+    def get_role(self, team: Team) -> str | None:
+        role: str | None = getattr(team, "own_role", None)
+        return role
+
+
+class PodSerializer(serializers.ModelSerializer[Pod]):
+    class Meta:
+        model = Pod
+        fields = [
+            "uid", "name", "index", "phase", "node", "scheduled_at", "started_at", "ended_at", "exit_code",
+            "reason_code", "reason", "cluster_reason", "cluster_message", "gone",
+        ]  # fmt: skip
+
+
+class AttemptSerializer(serializers.ModelSerializer[Attempt]):
+    pods = PodSerializer(many=True)
+
+    class Meta:
+        model = Attempt
+        fields = [
+            "number", "state", "reason_code", "reason", "cluster_reason", "cluster_message", "namespace",
+            "object_name", "object_uid", "flavor", "nodes", "exit_code", "created_at", "admitted_at", "started_at",
+            "ended_at", "tries", "last_error", "pods",
+        ]  # fmt: skip
+
+
+class EventSerializer(serializers.ModelSerializer[Event]):
+    attempt = serializers.IntegerField(source="attempt_number", allow_null=True)
+
+    class Meta:
+        model = Event
+        fields = ["at", "attempt", "source", "kind", "message"]
+
+
+class StreamSerializer(serializers.ModelSerializer[Stream]):
+    attempt = serializers.IntegerField(source="attempt_number")
+    pod = serializers.CharField(source="pod_name")
+    index = serializers.IntegerField(source="pod_index")
+    lines = serializers.SerializerMethodField(help_text="Lines stored so far; the last has this number.")
+    complete = serializers.SerializerMethodField(help_text="Nothing will follow.")
+
+    class Meta:
+        model = Stream
+        fields = ["id", "attempt", "pod", "pod_uid", "index", "container", "restart", "lines", "bytes", "complete",
+                  "trouble"]  # fmt: skip
+
+    def get_lines(self, stream: Stream) -> int:
+        return stream.next_line - 1
+
+    def get_complete(self, stream: Stream) -> bool:
+        return stream.completed_at is not None
+
+
+class LineSerializer(serializers.Serializer[Any]):
+    n = serializers.IntegerField(help_text="Number of the line, from 1.")
+    t = serializers.CharField(help_text="When it was written, RFC 3339 with nanoseconds.")
+    text = serializers.CharField(help_text="Without its line feed; bytes that are no UTF-8 become U+FFFD.")
+
+
+# `from` is a Python keyword, so the class is built by its fields' names.
+LinesSerializer: type[serializers.Serializer[Any]] = type(
+    "LinesSerializer",
+    (serializers.Serializer,),
+    {
+        "from": serializers.IntegerField(help_text="First line of the range."),
+        "to": serializers.IntegerField(help_text="The line after the range: ask for this one next."),
+        "lines": LineSerializer(many=True),
+        "complete": serializers.BooleanField(help_text="The range reaches the end, and nothing will follow."),
+    },
+)
+
+
+class MissingPrice(serializers.Serializer[Any]):
+    """Money whose parts may lack a price."""
+
+    missing = serializers.ListField(child=serializers.CharField(), help_text="What has no price, if anything.")
+
+
+class CostSerializer(MissingPrice):
+    currency = serializers.CharField()
+    estimate = serializers.CharField(allow_null=True, help_text="Up to the time limit, as told before submission.")
+    so_far = serializers.CharField(allow_null=True, help_text="At this moment; equal to final once all is rated.")
+    final = serializers.CharField(allow_null=True, help_text="Null until the job has ended and all is rated.")
+    provisional = serializers.BooleanField()
+
+
+class ResourcesSerializer(serializers.Serializer[Any]):
+    gpus = serializers.IntegerField()
+    flavor = serializers.CharField(allow_blank=True)
+    cores = serializers.FloatField()
+    memory_gib = serializers.FloatField()
+    runs = serializers.IntegerField()
+    time_limit_seconds = serializers.IntegerField(allow_null=True)
+
+
+class JobSerializer(serializers.ModelSerializer[Job]):
+    """A job in a list."""
+
+    team = serializers.CharField(source="team.slug")
+    template = serializers.CharField(source="template_version.template.slug")
+    version = serializers.IntegerField(source="template_version.number")
+    queue = serializers.CharField(source="queue.cluster_queue.name")
+    submitted_by = serializers.CharField(source="submitted_by_name")
+    resources = serializers.SerializerMethodField()
+    url = serializers.SerializerMethodField(help_text="The job's page.")
+
+    class Meta:
+        model = Job
+        fields = [
+            "id", "state", "reason_code", "reason", "name", "team", "template", "version", "queue", "submitted_by",
+            "submitted_at", "started_at", "ended_at", "cancel_requested_at", "resources", "rerun_of", "revision", "url",
+        ]  # fmt: skip
+
+    def get_resources(self, job: Job) -> "dict[str, Any]":
+        work = job.work
+        return {
+            "gpus": work["gpus"],
+            "flavor": work["flavor"],
+            "cores": work["cpu_millicores"] / 1000,
+            "memory_gib": work["memory_mib"] / 1024,
+            "runs": work["runs"],
+            "time_limit_seconds": work["time_limit_seconds"],
+        }
+
+    def get_url(self, job: Job) -> str:
+        return settings.BEAMTIME_PUBLIC_URL + reverse("web:job", args=[job.team.slug, job.id])
+
+
+class JobDetailSerializer(JobSerializer):
+    """A job with everything that hangs on it. The view hands `streams` and `cost` in by context."""
+
+    attempts = AttemptSerializer(many=True)
+    streams = serializers.SerializerMethodField()
+    cost = serializers.SerializerMethodField()
+
+    class Meta(JobSerializer.Meta):
+        fields = [*JobSerializer.Meta.fields, "values", "attempts", "streams", "cost"]
+
+    def get_streams(self, job: Job) -> "list[dict[str, Any]]":
+        return list(StreamSerializer(self.context["streams"], many=True).data)
+
+    def get_cost(self, job: Job) -> "dict[str, Any]":
+        return dict(CostSerializer(self.context["cost"]).data)
+
+
+class UsageSerializer(serializers.ModelSerializer[Interval]):
+    attempt = serializers.IntegerField(source="attempt_number")
+    pod = serializers.CharField(source="pod_name")
+    units = serializers.SerializerMethodField(help_text="GPUs, cores or GiB.")
+    seconds = serializers.SerializerMethodField(help_text="Whole seconds; null while the pod holds the resource.")
+
+    class Meta:
+        model = Interval
+        fields = ["job", "attempt", "pod", "pod_uid", "node", "resource", "flavor", "gpu_model", "units", "seconds",
+                  "started_at", "ended_at", "estimated"]  # fmt: skip
+
+    def get_units(self, interval: Interval) -> float:
+        return float(interval.units)
+
+    def get_seconds(self, interval: Interval) -> int | None:
+        if interval.ended_at is None:
+            return None
+        return int((interval.ended_at - interval.started_at).total_seconds())
+
+
+class ChargeSerializer(serializers.ModelSerializer[ChargeLine]):
+    resource = serializers.CharField(source="interval.resource")
+    gpu_model = serializers.CharField(source="interval.gpu_model")
+    pod_uid = serializers.CharField(source="interval.pod_uid")
+    raw = serializers.CharField(help_text="seconds × units × price, exact; divide by 3600 for money.")
+
+    class Meta:
+        model = ChargeLine
+        fields = ["id", "job", "pod_uid", "resource", "gpu_model", "started_at", "ended_at", "seconds", "units",
+                  "price_per_hour", "currency", "raw", "estimated"]  # fmt: skip
+
+
+class PriceSerializer(serializers.ModelSerializer[Price]):
+    amount = serializers.SerializerMethodField(help_text="Per unit and hour, as entered.")
+
+    class Meta:
+        model = Price
+        fields = ["resource", "gpu_model", "amount", "currency", "valid_from"]
+
+    def get_amount(self, price: Price) -> str:
+        return plain(price.amount)
+
+
+def plain(number: Decimal) -> str:
+    """A decimal without exponent and without idle zeros."""
+    return f"{number.normalize():f}"

@@ -1,0 +1,65 @@
+"""`/streams/`: the logs of containers, by line number."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.base import View
+from portal.api.parsing import uuid_or_missing, whole_number
+from portal.api.serializers import LinesSerializer, StreamSerializer
+from portal.logs import selectors as logs
+
+MOST_LINES = 5000
+_LAST = 10**15
+
+
+def rfc3339(time_ns: int) -> str:
+    """Nanoseconds since the epoch as RFC 3339 text, nothing rounded away."""
+    seconds, rest = divmod(time_ns, 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+
+
+class OneStream(View):
+    @extend_schema(responses=StreamSerializer)
+    def get(self, request: Request, stream_id: str) -> Response:
+        """How far a log has come."""
+        return Response(StreamSerializer(logs.stream_for(self.me(), uuid_or_missing(stream_id))).data)
+
+
+class StreamLines(View):
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("from", int, description="First line wanted, from 1."),
+            OpenApiParameter("limit", int, description=f"Lines at most: 1 to {MOST_LINES}, 1000 if left out."),
+        ],
+        responses=LinesSerializer,
+    )
+    def get(self, request: Request, stream_id: str) -> Response:
+        """Lines by number. Ask for `to` next; `complete` says that nothing will follow."""
+        stream = logs.stream_for(self.me(), uuid_or_missing(stream_id))
+        first = whole_number(request, "from", default=1, least=1, most=_LAST)
+        limit = whole_number(request, "limit", default=1000, least=1, most=MOST_LINES)
+        page = logs.lines(stream, first, limit)
+        body: dict[str, Any] = {
+            "from": page.first,
+            "to": page.next,
+            "lines": [{"n": line.n, "t": rfc3339(line.time_ns), "text": line.text} for line in page.lines],
+            "complete": page.complete,
+        }
+        return Response(body)
+
+
+class StreamDownload(View):
+    @extend_schema(responses={(200, "text/plain"): OpenApiTypes.BINARY})
+    def get(self, request: Request, stream_id: str) -> StreamingHttpResponse:
+        """The text byte for byte, as the container wrote it."""
+        stream = logs.stream_for(self.me(), uuid_or_missing(stream_id))
+        answer = StreamingHttpResponse(logs.content(stream), content_type="text/plain; charset=utf-8")
+        answer["Content-Disposition"] = f'attachment; filename="{stream.pod_name}-{stream.container}.log"'
+        answer["X-Content-Type-Options"] = "nosniff"
+        return answer

@@ -1,0 +1,1 @@
+"""Tests against a real Kubernetes with Kueue: real pods, real logs, real admission."""

@@ -1,0 +1,1 @@
+"""What the suite needs from the machine: real servers, started for the run and stopped after it."""
