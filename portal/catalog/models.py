@@ -46,10 +46,20 @@ class TemplateVersion(models.Model):
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     published_at = models.DateTimeField(null=True, blank=True)
+    # Installed by Beamtime itself; a new one is installed only when what is shipped has changed since.
+    shipped = models.BooleanField(default=False, editable=False)
 
     class Meta:
         ordering = ["template", "-number"]
-        constraints = [models.UniqueConstraint(fields=["template", "number"], name="version_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["template", "number"], name="version_once"),
+            # Two drafts side by side would each miss what the other changed.
+            models.UniqueConstraint(fields=["template"], condition=models.Q(state="draft"), name="one_draft"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.template}, version {self.number}"
+
+    @property
+    def is_draft(self) -> bool:
+        return self.state == VersionState.DRAFT

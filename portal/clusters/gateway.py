@@ -16,8 +16,14 @@ from portal.clusters.specs import (
     Created,
     JobSpec,
     ObjectRef,
+    PermanentError,
     QueueSnapshot,
     TeamSpace,
+)
+
+LOCAL_BACKEND_OFF = (
+    "This cluster runs jobs as processes of the portal's own user, which is off here. "
+    "Set BEAMTIME_CLUSTER_KUBECONFIG, or BEAMTIME_ALLOW_LOCAL_BACKEND=yes if everybody who can sign in may do that."
 )
 
 
@@ -71,6 +77,8 @@ class Backend(Protocol):
 @lru_cache(maxsize=8)
 def _backend(name: str, kind: str) -> Backend:
     if kind == BackendKind.LOCAL:
+        if not settings.BEAMTIME_ALLOW_LOCAL_BACKEND:
+            raise PermanentError("LocalBackendOff", LOCAL_BACKEND_OFF)
         return LocalBackend(root=settings.BEAMTIME_DATA_DIR / "local" / name, cluster=name)
     return KubeBackend(
         cluster=name, kubeconfig=settings.BEAMTIME_CLUSTER_KUBECONFIG, instance=settings.BEAMTIME_INSTANCE
@@ -78,7 +86,10 @@ def _backend(name: str, kind: str) -> Backend:
 
 
 def backend_of(cluster: Cluster) -> Backend:
-    """The backend of a cluster; one object per process, so that connections are kept."""
+    """The backend of a cluster; one object per process, so that connections are kept.
+
+    Raises `PermanentError` where the cluster is this machine and that was not allowed.
+    """
     return _backend(cluster.name, cluster.backend)
 
 

@@ -1,6 +1,8 @@
-"""Names out there, fixed by what they stand for."""
+"""Names out there, fixed by what they stand for, and which backend a site has."""
 
 from uuid import UUID
+
+from portal.clusters.models import BackendKind
 
 NAMESPACE_PREFIX = "bt-"
 
@@ -16,3 +18,10 @@ def object_name(job_id: UUID, attempt: int) -> str:
     35 characters at attempt 1; below 63 for every attempt, which leaves room for the pod's index and suffix.
     """
     return f"bt-{job_id.hex}-{attempt}"
+
+
+def backend_for(choice: str, *, kubeconfig: str, service_account: bool) -> BackendKind:
+    """The backend that BEAMTIME_CLUSTER_BACKEND means: `auto` takes Kubernetes where there is a way to reach one."""
+    if choice == "auto":
+        return BackendKind.KUBE if kubeconfig or service_account else BackendKind.LOCAL
+    return BackendKind(choice)

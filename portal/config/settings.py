@@ -28,9 +28,14 @@ BEAMTIME_CLUSTER_NAME = read.text("BEAMTIME_CLUSTER_NAME")
 BEAMTIME_CLUSTER_BACKEND = read.choice("BEAMTIME_CLUSTER_BACKEND", "auto", "kube", "local")
 BEAMTIME_CLUSTER_KUBECONFIG = read.text("BEAMTIME_CLUSTER_KUBECONFIG")
 BEAMTIME_ALLOW_LOCAL_BACKEND = EMBEDDED or read.yes("BEAMTIME_ALLOW_LOCAL_BACKEND")
+# Jobs run as the portal's own user without anybody having asked for that: then only for who sits at this machine.
+BEAMTIME_LOOPBACK_ONLY = EMBEDDED and not read.yes("BEAMTIME_ALLOW_LOCAL_BACKEND")
 BEAMTIME_KEEP_FINISHED = read.number("BEAMTIME_KEEP_FINISHED")
 BEAMTIME_SWEEP = read.number("BEAMTIME_SWEEP")
 BEAMTIME_LEASE = read.number("BEAMTIME_LEASE")
+BEAMTIME_IMAGE_SHELL = read.text("BEAMTIME_IMAGE_SHELL")
+BEAMTIME_IMAGE_PYTHON = read.text("BEAMTIME_IMAGE_PYTHON")
+BEAMTIME_IMAGE_PYTORCH = read.text("BEAMTIME_IMAGE_PYTORCH")
 BEAMTIME_DEMO = read.yes("BEAMTIME_DEMO")
 BEAMTIME_DEMO_PASSWORD = read.text("BEAMTIME_DEMO_PASSWORD")
 BEAMTIME_LOG_LEVEL = read.text("BEAMTIME_LOG_LEVEL")
@@ -50,6 +55,7 @@ else:
 DEBUG = read.yes("BEAMTIME_DEBUG")
 ALLOWED_HOSTS = read.items("BEAMTIME_ALLOWED_HOSTS")
 CSRF_TRUSTED_ORIGINS = [BEAMTIME_PUBLIC_URL]
+CSRF_FAILURE_VIEW = "portal.web.errors.no_csrf"
 ROOT_URLCONF = "portal.config.urls"
 ASGI_APPLICATION = "portal.config.asgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -89,6 +95,7 @@ INSTALLED_APPS = [
     "portal.logs",
     "portal.usage",
     "portal.costs",
+    "portal.watch",
     "portal.web",
     "portal.config",
 ]
@@ -185,6 +192,9 @@ ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 MFA_TOTP_ISSUER = "Beamtime"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+# An administrator makes the accounts and vouches for the address; without this nobody could have a second factor.
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_ADAPTER = "portal.web.accounts.CodeAdapter"
 SESSION_COOKIE_AGE = 14 * 86_400
 SESSION_ENGINE = "django.contrib.sessions.backends.cached_db"
 

@@ -40,3 +40,23 @@ class ChargeLine(models.Model):
 
     def __str__(self) -> str:
         return f"{self.seconds} s × {self.units.normalize():f}"
+
+
+class Unpriced(models.Model):
+    """A closed interval of which a part has no price: no charge, and never shown as one of 0.00.
+
+    Looked at again when a newer price has been entered.
+    """
+
+    interval = models.OneToOneField(Interval, primary_key=True, on_delete=models.PROTECT, related_name="unpriced")
+    job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="unpriced")
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="unpriced")
+    seconds = models.PositiveBigIntegerField()
+    # Number of the newest price that was known when this was worked out; 0: there was none.
+    newest_price = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        verbose_name = "unpriced interval"
+
+    def __str__(self) -> str:
+        return f"{self.seconds} s without a price"

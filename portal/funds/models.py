@@ -37,4 +37,5 @@ class Price(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.gpu_model or self.resource}: {self.amount.normalize():f} {self.currency} from {self.valid_from:%Y-%m-%d}"
+        what = self.gpu_model or self.resource
+        return f"{what}: {self.amount.normalize():f} {self.currency} from {self.valid_from:%Y-%m-%d}"

@@ -1,4 +1,4 @@
-"""What a researcher asked for, and what became of it."""
+"""What a researcher asked for, and what became of it. What may follow what stands in STATES.md."""
 
 import uuid
 from typing import Self
@@ -83,10 +83,10 @@ class Job(models.Model):
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     cancel_requested_by_name = models.CharField(max_length=150, blank=True)
 
-    # funds.specs.Estimate as JSON, as shown before the click; null when something had no price.
+    # funds.specs.Estimate as JSON, as shown before the click; its amount is null when something had no price.
     estimate = models.JSONField(null=True, blank=True)
     idempotency_key = models.CharField(max_length=200, null=True, blank=True)
-    # Digest of the request under that key.
+    # Keyed digest of the request under that key; keyed, because a request may hold a secret that could be guessed.
     request_digest = models.CharField(max_length=64, blank=True)
     rerun_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="reruns")
 
@@ -150,14 +150,19 @@ class Attempt(models.Model):
     flavor = models.CharField(max_length=63, blank=True)
     nodes = models.JSONField(default=list, blank=True)
     exit_code = models.IntegerField(null=True, blank=True)
+    # Grows with every change of what became of it: the guard of two writers who read the same row.
+    revision = models.PositiveIntegerField(default=1)
 
-    # The cluster's times.
+    # The cluster's times. `admitted_at` and `started_at` are of the present stay; an eviction clears them.
     created_at = models.DateTimeField(null=True, blank=True)
     admitted_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+    # The last time that Kueue took its quota back and put it into the queue again.
+    requeued_at = models.DateTimeField(null=True, blank=True)
 
-    # Dispatch: claimed by a conditional UPDATE with a fresh token and a lease.
+    # Dispatch: what is due is claimed by a conditional UPDATE with a fresh token and a lease. `due_at` is null when the
+    # cluster has what it shall have of this attempt: its object, or nothing.
     due_at = models.DateTimeField(null=True, blank=True)
     claim_token = models.UUIDField(null=True, blank=True)
     claimed_until = models.DateTimeField(null=True, blank=True)
@@ -165,14 +170,27 @@ class Attempt(models.Model):
     last_error = models.TextField(blank=True)
     # Set once the object is known to be gone from the cluster, or never to have been there.
     withdrawn_at = models.DateTimeField(null=True, blank=True)
+    # Set by the watcher once everything the object could tell is stored: logs, pods, intervals. Then it may be deleted.
+    stored_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["job", "number"]
-        constraints = [models.UniqueConstraint(fields=["job", "number"], name="attempt_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["job", "number"], name="attempt_once"),
+            # The row is the promise: what still has to be made or taken away can never be forgotten.
+            models.CheckConstraint(
+                condition=Q(due_at__isnull=False) | ~Q(state__in=["submitted", "cancelling"]), name="attempt_promised"
+            ),
+        ]
         indexes = [
             models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="attempts_due"),
             models.Index(
-                fields=["state"], condition=Q(state__in=["queued", "starting", "running"]), name="attempts_in_cluster"
+                fields=["state"],
+                condition=Q(state__in=["queued", "starting", "running", "cancelling"]),
+                name="attempts_in_cluster",
+            ),
+            models.Index(
+                fields=["ended_at"], condition=Q(withdrawn_at__isnull=True, due_at__isnull=True), name="attempts_kept"
             ),
         ]
 
@@ -198,6 +216,8 @@ class Pod(models.Model):
     cluster_reason = models.CharField(max_length=120, blank=True)
     cluster_message = models.TextField(blank=True)
     gone = models.BooleanField(default=False)
+    # It belongs to a stay that Kueue has ended; what it did says nothing about the present one.
+    past = models.BooleanField(default=False)
 
     class Meta:
         ordering = ["attempt", "index", "id"]

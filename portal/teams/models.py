@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 # A team's slug becomes part of a namespace name (an RFC 1123 label of at most 63 characters), so it is narrow.
 team_slug = RegexValidator(
-    r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$",
+    r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\Z",
     _("Use 1 to 40 lower-case letters, digits and dashes; begin and end with a letter or digit."),
 )
 

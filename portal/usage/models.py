@@ -34,6 +34,10 @@ class Interval(models.Model):
     end_source = models.CharField(max_length=12, choices=EndSource.choices, blank=True)
     # The end was inferred, because nobody saw the real one.
     estimated = models.BooleanField(default=False)
+    # When the pod was last known to exist, by the portal's clock; the end of a pod that vanished unseen.
+    seen_at = models.DateTimeField()
+    # Somebody counts with this row from then on (a charge), so that it does not change any more.
+    frozen_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["started_at", "id"]
@@ -47,6 +51,11 @@ class Interval(models.Model):
         indexes = [
             models.Index(fields=["team", "started_at"], name="intervals_of_team"),
             models.Index(fields=["started_at"], condition=models.Q(ended_at__isnull=True), name="intervals_open"),
+            models.Index(
+                fields=["id"],
+                condition=models.Q(ended_at__isnull=False, frozen_at__isnull=True),
+                name="intervals_to_count",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -49,6 +49,7 @@ class Migration(migrations.Migration):
                 ("message", models.CharField(blank=True, max_length=300)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("published_at", models.DateTimeField(blank=True, null=True)),
+                ("shipped", models.BooleanField(default=False, editable=False)),
                 (
                     "created_by",
                     models.ForeignKey(
@@ -68,7 +69,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["template", "-number"],
-                "constraints": [models.UniqueConstraint(fields=("template", "number"), name="version_once")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("template", "number"), name="version_once"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("state", "draft")), fields=("template",), name="one_draft"
+                    ),
+                ],
             },
         ),
     ]

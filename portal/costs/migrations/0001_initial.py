@@ -62,4 +62,36 @@ class Migration(migrations.Migration):
                 "constraints": [models.UniqueConstraint(fields=("interval", "started_at"), name="charge_once")],
             },
         ),
+        migrations.CreateModel(
+            name="Unpriced",
+            fields=[
+                (
+                    "interval",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="unpriced",
+                        serialize=False,
+                        to="usage.interval",
+                    ),
+                ),
+                ("seconds", models.PositiveBigIntegerField()),
+                ("newest_price", models.PositiveBigIntegerField(default=0)),
+                (
+                    "job",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="unpriced", to="jobs.job"
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="unpriced", to="teams.team"
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "unpriced interval",
+            },
+        ),
     ]

@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
                         unique=True,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$",
+                                "^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\\Z",
                                 "Use 1 to 40 lower-case letters, digits and dashes; begin and end with a letter or digit.",
                             )
                         ],

@@ -1,4 +1,4 @@
-"""How states, icons, numbers, durations, times and money look on every page: the one home of these words and forms."""
+"""How states, icons, numbers, durations, times and money look on every page: the one home of these forms."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -10,10 +10,11 @@ from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.dateformat import format as format_date
 from django.utils.formats import number_format
-from django.utils.functional import Promise
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import get_language, gettext, gettext_lazy
+from django.utils.translation import get_language, gettext
+
+from portal.jobs.models import State
 
 register = template.Library()
 
@@ -22,24 +23,23 @@ Number = int | float | Decimal
 
 @dataclass(frozen=True, slots=True)
 class StateLook:
-    """What a job's state is called and drawn as; `tone` names its colour in the bars and favicons."""
+    """What a job's state is drawn as; its word is its label. `tone` names its colour in bars and favicons."""
 
-    word: Promise
     icon: str
     tone: str
 
 
-STATES: dict[str, StateLook] = {
-    "submitted": StateLook(gettext_lazy("Submitted"), "send", "neutral"),
-    "queued": StateLook(gettext_lazy("Queued"), "hourglass-split", "queued"),
-    "starting": StateLook(gettext_lazy("Starting"), "circle-half", "starting"),
-    "running": StateLook(gettext_lazy("Running"), "play-circle-fill", "running"),
-    "cancelling": StateLook(gettext_lazy("Cancelling"), "slash-circle", "neutral"),
-    "succeeded": StateLook(gettext_lazy("Succeeded"), "check-circle-fill", "succeeded"),
-    "failed": StateLook(gettext_lazy("Failed"), "x-octagon-fill", "failed"),
-    "cancelled": StateLook(gettext_lazy("Cancelled"), "slash-circle-fill", "neutral"),
-    "rejected": StateLook(gettext_lazy("Rejected"), "dash-circle-fill", "failed"),
-    "lost": StateLook(gettext_lazy("Lost"), "question-diamond-fill", "lost"),
+STATES: dict[State, StateLook] = {
+    State.SUBMITTED: StateLook("send", "neutral"),
+    State.QUEUED: StateLook("hourglass-split", "queued"),
+    State.STARTING: StateLook("circle-half", "starting"),
+    State.RUNNING: StateLook("play-circle-fill", "running"),
+    State.CANCELLING: StateLook("slash-circle", "neutral"),
+    State.SUCCEEDED: StateLook("check-circle-fill", "succeeded"),
+    State.FAILED: StateLook("x-octagon-fill", "failed"),
+    State.CANCELLED: StateLook("slash-circle-fill", "neutral"),
+    State.REJECTED: StateLook("dash-circle-fill", "failed"),
+    State.LOST: StateLook("question-diamond-fill", "lost"),
 }
 
 # What a verdict on waiting or fit looks like, by its kind: its tone (bt-verdict--<tone>) and its icon.
@@ -65,9 +65,9 @@ _SIGN_BEHIND = ("de", "fr", "es", "it", "pl", "cs", "sv", "fi")
 _NONE = mark_safe('<span class="bt-none">–</span>')
 
 
-def _look(state: object) -> StateLook:
-    """The look of a state; an unheard-of one reads as lost rather than as something it is not."""
-    return STATES.get(str(state), STATES["lost"])
+def _known(state: object) -> State:
+    """A state by its value; an unheard-of one reads as lost rather than as something it is not."""
+    return State(str(state)) if str(state) in State.values else State.LOST
 
 
 # --- icons and states ------------------------------------------------------------------------------------------
@@ -88,41 +88,40 @@ def icon(name: str, label: str = "", extra: str = "") -> SafeString:
 @register.simple_tag
 def state_badge(state: object, size: str = "") -> SafeString:
     """`{% state_badge job.state %}`: the pill with icon, word and colour; `"large"` stands beside a page title."""
-    known = str(state) if str(state) in STATES else "lost"
-    look = _look(known)
+    known = _known(state)
     return format_html(
         '<span class="bt-badge bt-badge--{}{}">{}{}</span>',
-        known,
+        known.value,
         " bt-badge--large" if size == "large" else "",
-        icon(look.icon),
-        look.word,
+        icon(STATES[known].icon),
+        known.label,
     )
 
 
 @register.simple_tag
 def state_icon(state: object) -> SafeString:
     """The state's icon in its colour, to stand beside the word (filters, steps, stream menus)."""
-    known = str(state) if str(state) in STATES else "lost"
-    return icon(_look(known).icon, extra=f"bt-state-icon--{known}")
+    known = _known(state)
+    return icon(STATES[known].icon, extra=f"bt-state-icon--{known.value}")
 
 
 @register.filter
 def state_word(state: object) -> str:
     """ "running" -> "Running"."""
-    return str(_look(state).word)
+    return str(_known(state).label)
 
 
 @register.filter
 def state_tone(state: object) -> str:
     """The colour group of a state: neutral, queued, starting, running, succeeded, failed or lost."""
-    return _look(state).tone
+    return STATES[_known(state)].tone
 
 
 @register.filter
 def bar_tone(state_or_tone: object) -> str:
     """What a bar or lane is coloured by: a state's tone, or the tone itself ("accent", "c2") as it is."""
-    known = STATES.get(str(state_or_tone))
-    return known.tone if known else str(state_or_tone)
+    name = str(state_or_tone)
+    return STATES[State(name)].tone if name in State.values else name
 
 
 @register.filter

@@ -18,7 +18,7 @@ from . import build, certs, components, configs, host, kueue, leftovers, nodes, 
 from .build import Builds, Say
 from .components import Setting
 from .configs import Options
-from .paths import CGROUP, Layout, TestbedError, cache_directory
+from .paths import Layout, TestbedError, cache_directory
 from .processes import Processes
 
 # Generous: a machine that compiles something else beside it takes its time.
@@ -195,10 +195,6 @@ def _start_all(bed: Bed) -> None:
 
 
 def _import_images(bed: Bed) -> None:
-    for place in (leftovers.CGROUPS, *leftovers.CGROUPS.glob("*")):
-        # Version 1 has a tree for each controller, version 2 one for all; the kubelet wants its root to exist already.
-        if (place / "cgroup.procs").exists():
-            (place / CGROUP[1:]).mkdir(exist_ok=True)
     bed.await_ready("containerd")
     for name in ("pause", "busybox", "python"):
         bed.import_image(bed.setting.builds.images / f"{name}.tar")
@@ -238,9 +234,9 @@ def down(layout: Layout, say: Say) -> None:
     processes.terminate([name for name in names if name == "kubelet"], seconds=10)
     processes.terminate([name for name in names if name != "etcd"], seconds=10)
     processes.terminate(names, seconds=10)
-    leftovers.end(layout.run)
+    leftovers.end(layout)
     leftovers.unmount(layout.run)
-    leftovers.remove_cgroups()
+    leftovers.remove_cgroups(layout)
     try:
         before = json.loads(_before(layout).read_text())
     except (FileNotFoundError, json.JSONDecodeError):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import host, images
-from .paths import BRIDGE, CGROUP, POD_SUBNET, Layout
+from .paths import BRIDGE, POD_SUBNET, Layout
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,6 @@ def kubelet(layout: Layout, ports: Mapping[str, int], options: Options, changes:
         "tlsCertFile": str(certs / "kubelet.crt"),
         "tlsPrivateKeyFile": str(certs / "kubelet.key"),
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": CGROUP,
         "cgroupsPerQOS": False,
         "enforceNodeAllocatable": [],
         "failCgroupV1": False,

@@ -1,7 +1,7 @@
 """End whatever a run of the testbed left on the machine, by the same way after a clean end and after a crash.
 
 Only things that carry the testbed's mark are touched: processes that work below the run directory and were started
-from our own cache, processes in the testbed's cgroup, mounts below the run directory.
+from our own cache, processes in the cgroups of its containers, mounts below the run directory.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .paths import CGROUP, TestbedError, cache_directory
+from .paths import Layout, TestbedError, cache_directory
 
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -33,23 +33,25 @@ def processes(run: Path) -> list[int]:
     return found
 
 
-def contained() -> list[int]:
-    """Processes inside containers of the testbed, told by their cgroup."""
+def contained(layout: Layout) -> list[int]:
+    """Processes inside containers of the testbed: the last part of their cgroup is the id of one of its containers."""
+    ids = set(_container_ids(layout))
     found = []
-    for entry in _pids():
+    for entry in _pids() if ids else ():
         with contextlib.suppress(OSError):
             lines = Path(f"/proc/{entry}/cgroup").read_text().splitlines()
-            if any(line.split(":", 2)[2].startswith(CGROUP + "/") for line in lines):
+            if any(line.rsplit("/", 1)[-1] in ids for line in lines):
                 found.append(entry)
     return found
 
 
-def end(run: Path) -> None:
+def end(layout: Layout) -> None:
     """Kill all of them, containers first: a shim that dies first would leave its container to the init process.
 
     Raises TestbedError if something is still there after ten seconds.
     """
-    for find in (contained, lambda: processes(run)):
+    searches: list[Callable[[], list[int]]] = [lambda: contained(layout), lambda: processes(layout.run)]
+    for find in searches:
         deadline = time.monotonic() + 10
         while left := find():
             if time.monotonic() > deadline:
@@ -69,14 +71,13 @@ def unmount(run: Path) -> None:
         raise TestbedError(f"could not unmount {left[0]} and {len(left) - 1} more")
 
 
-def remove_cgroups() -> None:
-    """Remove the testbed's cgroups in every hierarchy; the kernel wants the empty inner ones gone first."""
-    roots = [place / CGROUP[1:] for place in (CGROUPS, *CGROUPS.glob("*"))]
-    for root in roots:
-        if root.is_dir():
-            for directory, _, _ in os.walk(root, topdown=False):
-                with contextlib.suppress(OSError):
-                    Path(directory).rmdir()
+def remove_cgroups(layout: Layout) -> None:
+    """Remove the containers' cgroups in every hierarchy, and what containerd put them into if nobody else uses it."""
+    for hierarchy in (CGROUPS, *CGROUPS.glob("*")):
+        group = hierarchy / "k8s.io"
+        for place in (*(group / name for name in _container_ids(layout)), group):
+            with contextlib.suppress(OSError):
+                place.rmdir()
 
 
 def remove_files(run: Path, *, keep: tuple[str, ...] = ()) -> None:
@@ -98,6 +99,10 @@ def _mounts(run: Path) -> Iterator[str]:
         point = line.split()[4].encode().decode("unicode_escape")
         if Path(point).is_relative_to(run):
             yield point
+
+
+def _container_ids(layout: Layout) -> list[str]:
+    return [path.name for path in layout.containers.glob("*")]
 
 
 def _pids() -> Iterator[int]:

@@ -12,7 +12,6 @@ BRIDGE = "beamtime0"
 # A pod network that podman (10.88/16), flannel (10.244/16) and the service range of the API server do not use.
 POD_SUBNET = "10.213.0.0/24"
 SERVICE_SUBNET = "10.96.0.0/24"
-CGROUP = "/beamtime-testbed"
 # The kernel allows 107 characters for the path of a unix socket; the longest one below the run directory needs 47.
 LONGEST_RUN_PATH = 60
 
@@ -64,6 +63,11 @@ class Layout:
     @property
     def containerd_socket(self) -> Path:
         return self.containerd / "containerd.sock"
+
+    @property
+    def containers(self) -> Path:
+        """containerd's folder with one folder per running container, named by the container's id."""
+        return self.containerd / "state" / "io.containerd.runtime.v2.task" / "k8s.io"
 
     @property
     def state(self) -> Path:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .paths import TestbedError
+from .probes import until
 
 
 def stat_of(pid: int) -> tuple[str, int] | None:
@@ -32,6 +33,15 @@ def stat_of(pid: int) -> tuple[str, int] | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return None if fields[0] in "ZX" and threads <= 1 else (fields[0], int(fields[19]))
+
+
+def _threads(pid: int) -> list[str]:
+    """The state letter of each thread."""
+    letters = []
+    for path in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            letters.append(path.read_text().rsplit(")", 1)[1].split()[0])
+    return letters
 
 
 class Processes:
@@ -57,10 +67,9 @@ class Processes:
     def state(self, name: str) -> str:
         """`running`, `paused` (stopped by a signal) or `dead`."""
         pid = self.pid(name)
-        found = stat_of(pid) if pid else None
-        if found is None:
+        if pid is None:
             return "dead"
-        return "paused" if found[0] == "T" else "running"
+        return "paused" if all(letter == "T" for letter in _threads(pid)) else "running"
 
     def start(self, name: str, argv: Sequence[str], *, environment: Mapping[str, str], directory: Path) -> int:
         """Start a command as the leader of a new process group; its output is appended to `<logs>/<name>.log`.
@@ -96,8 +105,9 @@ class Processes:
         os.killpg(pid, number)
 
     def pause(self, name: str) -> None:
-        """SIGSTOP: sockets stay open and nobody answers, like a machine that hangs."""
+        """SIGSTOP, and wait until it stands still: sockets stay open and nobody answers, as on a machine that hangs."""
         self.signal(name, signal.SIGSTOP)
+        until(lambda: self.state(name) != "running", seconds=10, what=f"{name} to stand still", pause=0.005)
 
     def resume(self, name: str) -> None:
         self.signal(name, signal.SIGCONT)

@@ -1,0 +1,234 @@
+"""What is due, claimed; and the one call to the cluster that each needs. Claims are rows, calls hold no transaction."""
+
+import logging
+import time
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.db.models import F, Q, QuerySet
+
+from portal.clusters.gateway import Backend, backend_of
+from portal.clusters.specs import (
+    ClusterError,
+    Created,
+    JobSpec,
+    NameTaken,
+    ObjectRef,
+    PassingError,
+    PermanentError,
+    SpaceMissing,
+)
+from portal.core.clock import now
+from portal.core.secrets import SecretUnreadable, open_sealed
+from portal.jobs.models import Attempt, State
+from portal.jobs.policy.specs_of import spec_of_job
+from portal.quotas import services as quotas
+from portal.quotas.models import LocalQueue
+
+logger = logging.getLogger(__name__)
+
+# Longer than every call of an errand together: making the team's place and the object, 10 s each at most.
+LEASE = timedelta(seconds=60)
+# A call that would begin with less of the lease left is not begun, so that none outlives its claim.
+LEAST_LEASE_SECONDS = 25.0
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The object is there."""
+
+    created: Created
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """Deletion was asked for; `done` when nothing of the object is left."""
+
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """The cluster did not do it. `error` says whether it may later."""
+
+    error: ClusterError
+
+
+@dataclass(frozen=True, slots=True)
+class NotBegun:
+    """The claim was too old to begin."""
+
+
+Outcome = Made | Deleted | Trouble | NotBegun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """One call to make, with everything it needs, so that a thread can make it without the database.
+
+    `spec` is None when the object shall go.
+    """
+
+    attempt_id: int
+    token: UUID
+    backend: Backend
+    ref: ObjectRef
+    spec: JobSpec | None
+    secrets: dict[str, str] = field(default_factory=dict, repr=False)
+    queue: LocalQueue
+    # Known before any call: the place of the team could not be made, or a secret cannot be opened.
+    hindered: ClusterError | None = None
+    # time.monotonic() until which the claim is good.
+    good_until: float
+
+
+def claim(*, limit: int, only: int | None = None) -> list[Errand]:
+    """Claim up to `limit` due attempts, the longest due first, or just one if it is due; three to five queries.
+
+    The guard is one conditional UPDATE: whoever is second finds the row claimed.
+    """
+    moment, token = now(), uuid4()
+    good_until = time.monotonic() + LEASE.total_seconds()
+    due = _free(Attempt.objects.filter(due_at__lte=moment))
+    # Objects of another cluster are not ours to make: it is reached with other credentials.
+    candidates = due.filter(job__queue__cluster_queue__cluster__name=settings.BEAMTIME_CLUSTER_NAME)
+    if only is not None:
+        candidates = candidates.filter(pk=only)
+    ids = list(candidates.order_by("due_at", "pk").values_list("pk", flat=True)[:limit])
+    if not ids or not due.filter(pk__in=ids).update(
+        claim_token=token, claimed_until=moment + LEASE, tries=F("tries") + 1
+    ):
+        return []
+    claimed = (
+        Attempt.objects.filter(claim_token=token)
+        .select_related("job__team", "job__queue__cluster_queue__cluster", "job__queue__team")
+        .prefetch_related("job__secrets")
+        .order_by("due_at", "pk")
+    )
+    return [_errand(attempt, token, good_until) for attempt in claimed]
+
+
+def prepare(errands: list[Errand]) -> list[Errand]:
+    """Have the places made that are still missing: database and network in turn, so in the calling thread only."""
+    known: dict[int, ClusterError | None] = {}
+    prepared = []
+    for errand in errands:
+        queue = errand.queue
+        if errand.spec is None or errand.hindered is not None or queue.provisioned_at is not None:
+            prepared.append(errand)
+            continue
+        if queue.pk not in known:
+            known[queue.pk] = _provision(queue)
+        prepared.append(_with(errand, hindered=known[queue.pk]))
+    return prepared
+
+
+def run(errand: Errand) -> Outcome:
+    """Make the call. Touches no database; safe in any thread. Faults of the program itself count as passing."""
+    if errand.hindered is not None:
+        return Trouble(errand.hindered)
+    if errand.good_until - time.monotonic() < LEAST_LEASE_SECONDS:
+        return NotBegun()
+    try:
+        if errand.spec is None:
+            return Deleted(errand.backend.delete(errand.ref))
+        return Made(errand.backend.create(errand.spec, errand.secrets))
+    except ClusterError as error:
+        return Trouble(error)
+    except Exception as error:
+        # Whatever it was, the job must not hang on it for ever, nor end by it.
+        logger.exception("%s: the call to the cluster broke", errand.ref.name)
+        return Trouble(PassingError(f"{type(error).__name__} inside Beamtime; see its log"))
+
+
+def free_claims(errands: list[Errand]) -> None:
+    """Give claims back whose errands were not begun."""
+    for errand in errands:
+        Attempt.objects.filter(pk=errand.attempt_id, claim_token=errand.token).update(
+            claim_token=None, claimed_until=None
+        )
+
+
+def is_final(error: ClusterError) -> bool:
+    """Whether the cluster will never make this object."""
+    return isinstance(error, PermanentError | NameTaken)
+
+
+def _free(attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
+    return attempts.filter(Q(claimed_until=None) | Q(claimed_until__lt=now()))
+
+
+def _errand(attempt: Attempt, token: UUID, good_until: float) -> Errand:
+    job = attempt.job
+    cluster = job.queue.cluster_queue.cluster
+    wanted = attempt.state == State.SUBMITTED
+    hindered: ClusterError | None = None
+    secrets: dict[str, str] = {}
+    if wanted:
+        try:
+            secrets = {secret.name: open_sealed(secret.sealed) for secret in job.secrets.all()}
+        except SecretUnreadable:
+            hindered = PermanentError(
+                "SecretUnreadable", "A secret of this job was sealed with a key that is no longer there."
+            )
+    return Errand(
+        attempt_id=attempt.pk,
+        token=token,
+        backend=backend_of(cluster),
+        ref=ObjectRef(
+            cluster=cluster.name, namespace=attempt.namespace, name=attempt.object_name, uid=attempt.object_uid
+        ),
+        spec=spec_of_job(job, attempt.number) if wanted else None,
+        secrets=secrets,
+        queue=job.queue,
+        hindered=hindered,
+        good_until=good_until,
+    )
+
+
+def _provision(queue: LocalQueue) -> ClusterError | None:
+    try:
+        quotas.ensure_provisioned(queue)
+    except PermanentError as error:
+        # For an operator to mend, and the job is as good as before: it waits.
+        return NoPlace(str(error))
+    except ClusterError as error:
+        return error
+    return None
+
+
+class NoPlace(PassingError):
+    """The cluster refuses to make the team's namespace or LocalQueue."""
+
+
+def _with(errand: Errand, *, hindered: ClusterError | None) -> Errand:
+    return Errand(
+        attempt_id=errand.attempt_id,
+        token=errand.token,
+        backend=errand.backend,
+        ref=errand.ref,
+        spec=errand.spec,
+        secrets=errand.secrets,
+        queue=errand.queue,
+        hindered=hindered,
+        good_until=errand.good_until,
+    )
+
+
+__all__ = [
+    "Deleted",
+    "Errand",
+    "Made",
+    "NoPlace",
+    "NotBegun",
+    "Outcome",
+    "SpaceMissing",
+    "Trouble",
+    "claim",
+    "free_claims",
+    "is_final",
+    "prepare",
+    "run",
+]

@@ -1,0 +1,88 @@
+"""Reads of the log. A line is named by its number and by nothing else; times are for people."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from portal.core.errors import Missing
+from portal.jobs.models import Job
+from portal.logs.models import Stream
+from portal.logs.policy import decode
+from portal.logs.specs import Line, Page, Record
+from portal.logs.store import store
+from portal.teams.models import User
+
+MOST_LINES = 5000
+# A page of long lines ends here and says where the next begins.
+_MOST_BYTES = 4 * 1024 * 1024
+
+
+def streams_of(job: Job) -> QuerySet[Stream]:
+    """All streams of a job: by attempt, pod, container start."""
+    return Stream.objects.filter(job=job)
+
+
+def stream_for(user: User, stream_id: UUID | str) -> Stream:
+    """The stream with its job, if this person may see it. Raises `Missing` otherwise, and for a malformed id."""
+    try:
+        key = stream_id if isinstance(stream_id, UUID) else UUID(stream_id)
+    except ValueError:
+        raise Missing("no such log") from None
+    stream = Stream.objects.select_related("job").filter(pk=key, job__in=Job.objects.visible_to(user)).first()
+    if stream is None:
+        raise Missing("no such log")
+    return stream
+
+
+def lines(stream: Stream, first: int, limit: int) -> Page:
+    """Lines from number `first` on, at most `limit` and at most `MOST_LINES`. Two queries.
+
+    The page may hold fewer (long lines); `next` is where to go on. Beyond the end it is empty.
+    """
+    row = Stream.objects.values_list("next_line", "completed_at", "open_text").get(pk=stream.pk)
+    end, completed_at, open_text = row
+    first = min(max(first, 1), end)
+    wanted = min(max(limit, 0), MOST_LINES, end - first)
+    records = store().read(stream.pk, first=first, limit=wanted, max_bytes=_MOST_BYTES) if wanted else []
+    found = [Line(first + index, record.time_ns, decode(record.text)) for index, record in enumerate(records)]
+    reached = first + len(found)
+    at_end = reached == end
+    return Page(
+        first=first,
+        next=reached,
+        lines=found,
+        complete=at_end and completed_at is not None,
+        open_text=open_text if at_end else "",
+    )
+
+
+def tail(stream: Stream, n: int) -> Page:
+    """The last `n` lines, at most `MOST_LINES`. Three queries."""
+    end = Stream.objects.values_list("next_line", flat=True).get(pk=stream.pk)
+    return lines(stream, end - min(n, MOST_LINES), n)
+
+
+def content(stream: Stream) -> Iterator[bytes]:
+    """The whole text, byte for byte as the container wrote it, in portions of at most 256 KiB."""
+    return store().content(stream.pk)
+
+
+def stored_since(stream_id: UUID, time_ns: int, *, slack_ns: int) -> list[Record]:
+    """The stored lines with a time of at least `time_ns`, in order, as a reader that resumes will see them again.
+
+    Times of two pipes may be out of order by a little, so the search goes back until `slack_ns` before that time.
+    """
+    found = []
+    for record in store().backwards(stream_id):
+        if record.time_ns < time_ns - slack_ns:
+            break
+        if record.time_ns >= time_ns:
+            found.append(record)
+    found.reverse()
+    return found
+
+
+def all_complete(*, job_id: UUID | str, attempt_number: int) -> bool:
+    """Whether no stream of this attempt is still being read."""
+    return not Stream.objects.filter(job_id=job_id, attempt_number=attempt_number, completed_at__isnull=True).exists()

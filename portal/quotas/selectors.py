@@ -1,0 +1,72 @@
+"""Reads about queues. Everything about one cluster's queues is small, so it is read whole, in one query each."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from django.conf import settings
+from django.db.models import Q, QuerySet
+
+from portal.clusters.models import Cluster
+from portal.quotas import policy
+from portal.quotas.models import ClusterQueue, FlavorQuota
+from portal.quotas.policy import QueueBook
+from portal.quotas.specs import FlavorRow, Quota
+from portal.teams.models import Team
+
+
+def queues_open_to(team: Team) -> QuerySet[ClusterQueue]:
+    """The ClusterQueues of this portal's cluster that a team may submit to, by name."""
+    mine = ClusterQueue.teams.through.objects.filter(team=team).values("clusterqueue_id")
+    return (
+        ClusterQueue.objects.filter(cluster__name=settings.BEAMTIME_CLUSTER_NAME, removed_at=None)
+        .filter(Q(open_to_all=True) | Q(pk__in=mine))
+        .select_related("cluster")
+    )
+
+
+def book_of(team: Team) -> QueueBook:
+    """Everything that submitting needs to know about queues. Two queries."""
+    queues = tuple(queues_open_to(team))
+    rows = _quota_rows(settings.BEAMTIME_CLUSTER_NAME)
+    return QueueBook(queues, _quotas(rows), {row.flavor.name: row.flavor for row in rows})
+
+
+def largest(cluster_queue: ClusterQueue, resource: str, flavor: str = "") -> Decimal | None:
+    """The most of a resource that a queue can ever give one job, borrowing included; None if it has none. One query."""
+    quotas = _quotas(_quota_rows(cluster_queue.cluster.name))
+    return policy.largest(quotas, cluster_queue=cluster_queue.name, resource=resource, flavor=flavor)
+
+
+def gpu_flavors(cluster_queue: ClusterQueue) -> list[FlavorRow]:
+    """The flavors with GPUs of one queue, by name. One query."""
+    rows = _quota_rows(cluster_queue.cluster.name)
+    flavors = {row.flavor.name: row.flavor for row in rows}
+    return QueueBook((cluster_queue,), _quotas(rows), flavors).gpu_flavors(cluster_queue)
+
+
+def numbers_of(cluster: Cluster) -> tuple[Quota, ...]:
+    """Every quota of a cluster. One query."""
+    return _quotas(_quota_rows(cluster.name))
+
+
+def _quota_rows(cluster_name: str) -> list[FlavorQuota]:
+    return list(
+        FlavorQuota.objects.filter(cluster_queue__cluster__name=cluster_name, cluster_queue__removed_at=None)
+        .filter(flavor__removed_at=None)
+        .select_related("cluster_queue", "flavor")
+        .order_by("cluster_queue__name", "flavor__name", "resource")
+    )
+
+
+def _quotas(rows: Sequence[FlavorQuota]) -> tuple[Quota, ...]:
+    return tuple(
+        Quota(
+            row.cluster_queue.name,
+            row.cluster_queue.cohort,
+            row.flavor.name,
+            row.resource,
+            row.nominal,
+            row.borrowing_limit,
+        )
+        for row in rows
+    )

@@ -1,0 +1,65 @@
+"""Threads for the database's work, so that the loop that listens to the cluster never waits for a query."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from django.db import InterfaceError, OperationalError, close_old_connections
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# What a database says that is down, restarting or out of connections: worth waiting for.
+DATABASE_DOWN = (OperationalError, InterfaceError)
+
+
+class Desk:
+    """A few threads, each with its own database connection, given back after every piece of work."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"watch-{name}")
+
+    async def call(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of `work(*args, **kwargs)`, done in a thread."""
+        job = partial(_with_connection, partial(work, *args, **kwargs))
+        return await asyncio.get_running_loop().run_in_executor(self._pool, job)
+
+    def close(self) -> None:
+        """No new work; what runs is finished without waiting for it here."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _with_connection(work: Callable[[], T]) -> T:
+    close_old_connections()
+    try:
+        return work()
+    finally:
+        close_old_connections()
+
+
+class Backoff:
+    """Growing, jittered pauses in seconds: 0.1 to 0.2, doubling, up to `most`."""
+
+    def __init__(self, *, first: float = 0.2, most: float = 10.0) -> None:
+        self._first, self._most = first, most
+        self._next = first
+
+    def pause(self) -> float:
+        pause, self._next = self._next, min(self._next * 2, self._most)
+        return pause * random.uniform(0.5, 1.0)  # noqa: S311  spreads load, guards nothing
+
+    def reset(self) -> None:
+        self._next = self._first
+
+
+async def wait_for(event: asyncio.Event, seconds: float) -> bool:
+    """Sleep, but no longer than until the event; whether it is set."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True

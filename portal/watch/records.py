@@ -1,0 +1,126 @@
+"""From the bytes of a log endpoint to records, however the bytes are cut on their way. Pure.
+
+The endpoint sends `<RFC 3339 time> <text>\\n` for each line. Three things are less plain:
+
+- A runtime stores a long line in fragments; the endpoint joins them behind the time of the first one. When a resumed
+  read skips that first fragment, the rest comes *without* a time: it belongs to a line before the resumption.
+- A line that has not ended yet arrives without its line feed, and goes on in a later read.
+- A line may be longer than anybody wants to hold; it is cut by `logs.policy`, by its content only.
+"""
+
+import codecs
+import re
+from datetime import datetime
+from functools import lru_cache
+
+from portal.logs.policy import LINE_BYTES, cut, pieces
+from portal.logs.specs import Record
+
+_STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)(?: |\n|$)")
+# Longer than any time stamp.
+_STAMP_BYTES = 64
+_NANO = 1_000_000_000
+
+
+def stamp(line: bytes) -> tuple[int, int] | None:
+    """(nanoseconds since the epoch, length of the prefix) of a line with a time; None without."""
+    if line[29:31] == b"Z " and line[19:20] == b"." and line[20:29].isdigit():
+        second = _second(line[:19], b"Z")
+        return None if second is None else (second * _NANO + int(line[20:29]), 31)
+    found = _STAMP.match(line)
+    if found is None:
+        return None
+    second = _second(found[1], found[3])
+    if second is None:
+        return None
+    end = found.end() - found[0].endswith(b"\n")
+    return second * _NANO + int((found[2] or b"0").ljust(9, b"0")), end
+
+
+@lru_cache(maxsize=64)
+def _second(moment: bytes, zone: bytes) -> int | None:
+    try:
+        return int(datetime.fromisoformat((moment + zone.replace(b"Z", b"+00:00")).decode()).timestamp())
+    except ValueError:
+        return None
+
+
+class Parser:
+    """One connection's bytes. `resumed`: the read began at a time, so a first fragment may have been skipped."""
+
+    def __init__(self, *, resumed: bool, last_ns: int | None) -> None:
+        self._rest = b""
+        # Time of a long line of which pieces were given already; `_rest` then holds no time stamp.
+        self._time: int | None = None
+        self._last = last_ns or 0
+        self._fragment_allowed = resumed
+        self._dropping = False
+
+    def feed(self, data: bytes) -> list[Record]:
+        """The lines that these bytes complete."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        found: list[Record] = []
+        for line in lines:
+            self._line(line + b"\n", found)
+        self._cut_rest(found)
+        return found
+
+    def finish(self) -> list[Record]:
+        """The last line, which will never get a line feed because its container has ended."""
+        found: list[Record] = []
+        if self._rest:
+            self._line(self._rest, found)
+        self._rest = b""
+        return found
+
+    @property
+    def open_text(self) -> str:
+        """What the unfinished line says so far; a character that is not whole yet is left out."""
+        body = self._rest
+        if self._dropping:
+            return ""
+        if self._time is None:
+            head = stamp(body)
+            if head is None:
+                return ""
+            body = body[head[1] :]
+        return codecs.getincrementaldecoder("utf-8")("replace").decode(body)
+
+    def _line(self, line: bytes, found: list[Record]) -> None:
+        if self._time is not None:
+            found.extend(Record(self._time, piece) for piece in pieces(line))
+            self._time = None
+            return
+        head = stamp(line)
+        if head is not None:
+            self._last, self._fragment_allowed = head[0], False
+            line = line[head[1] :]
+        elif self._dropping or self._fragment_allowed:
+            self._dropping = False
+            return
+        if len(line) <= LINE_BYTES:
+            if line:
+                found.append(Record(self._last, line))
+        else:
+            found.extend(Record(self._last, piece) for piece in pieces(line))
+
+    def _cut_rest(self, found: list[Record]) -> None:
+        """Give what can be given of a line that is too long already, so that nobody holds all of it."""
+        if self._dropping:
+            self._rest = b"."[: len(self._rest)]
+            return
+        if len(self._rest) <= LINE_BYTES + _STAMP_BYTES:
+            return
+        if self._time is None:
+            head = stamp(self._rest)
+            if head is None and self._fragment_allowed:
+                self._dropping = True
+                self._cut_rest(found)
+                return
+            self._time, length = (self._last, 0) if head is None else head
+            self._last, self._fragment_allowed = self._time, False
+            self._rest = self._rest[length:]
+        while len(self._rest) > LINE_BYTES:
+            end = cut(self._rest)
+            found.append(Record(self._time, self._rest[:end]))
+            self._rest = self._rest[end:]

@@ -1,0 +1,113 @@
+"""What concerns me now: my jobs that run, wait or have just ended; else one thing to do first, and what is free."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from django.db.models import Count, Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from portal.catalog import selectors as templates
+from portal.core.clock import now
+from portal.jobs.models import ACTIVE, Job, State
+from portal.teams.models import Team, User
+from portal.teams.policy import Action, SiteRole, may
+from portal.teams.selectors import roles_in, tokens_of
+from portal.web import joblist
+from portal.web.access import is_fragment, person, signed_in
+from portal.web.context import shell_of
+from portal.web.jobwords import JobRow, rows_of
+
+# Mine that are going on or ended within this time; a longer look back is the list's.
+LATELY = timedelta(hours=24)
+MOST_JOBS, MOST_TEMPLATES = 12, 4
+# Works in two minutes and costs next to nothing.
+FIRST = "train-small-model"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the set-up that ticks itself."""
+
+    words: str
+    done: bool
+    href: str = ""
+
+
+@require_safe
+@signed_in
+def page(request: HttpRequest) -> HttpResponse:
+    user = person(request)
+    jobs = _mine(user)
+    if is_fragment(request):
+        return render(request, "web/home/_jobs.html", {"rows": jobs})
+    team = shell_of(request).team
+    roles = roles_in(user, team) if team else frozenset()
+    versions = list(templates.offered())
+    first = next((v for v in versions if v.template.slug == FIRST), next(iter(versions), None))
+    context: dict[str, Any] = {
+        "team": team,
+        "rows": jobs,
+        "going": sum(not row.job.is_over for row in jobs),
+        "team_counts": _team_counts(team),
+        "first": first,
+        "versions": [version for version in versions if version != first][:MOST_TEMPLATES],
+        "may_submit": team is not None and team.closed_at is None and may(roles, Action.SUBMIT_JOB),
+        "role": _role_words(roles),
+        "steps": _steps(user, team, has_jobs=bool(jobs)),
+    }
+    return render(request, "web/home/page.html", context)
+
+
+def _mine(user: User) -> list[JobRow]:
+    """Going on first, each part with the newest on top. Two queries at most."""
+    mine = Job.objects.visible_to(user).filter(submitted_by=user)
+    lately = mine.filter(Q(state__in=ACTIVE) | Q(ended_at__gte=now() - LATELY))
+    found = joblist.light(lately).select_related("team").order_by("-submitted_at", "-pk")[: MOST_JOBS * 2]
+    ordered = sorted(found, key=lambda job: job.is_over)
+    return rows_of(ordered[:MOST_JOBS])
+
+
+def _team_counts(team: Team | None) -> dict[str, int]:
+    """What the team has running and waiting. One query."""
+    if team is None:
+        return {"running": 0, "queued": 0}
+    return Job.objects.filter(team=team).aggregate(
+        running=Count("pk", filter=Q(state=State.RUNNING)), queued=Count("pk", filter=Q(state=State.QUEUED))
+    )
+
+
+def _role_words(roles: frozenset[SiteRole]) -> str:
+    words = {
+        SiteRole.LEAD: _("a lead"),
+        SiteRole.MEMBER: _("a member"),
+        SiteRole.ADMIN: _("an administrator"),
+        SiteRole.AUDITOR: _("an auditor"),
+    }
+    return next((word for role, word in words.items() if role in roles), "")
+
+
+def _steps(user: User, team: Team | None, *, has_jobs: bool) -> list[Step]:
+    """Set-up that ticks itself; empty once everything is done. Three queries at most."""
+    joined = _("You are in %(team)s") % {"team": team.name} if team else _("Be added to a team by one of its leads")
+    steps = [
+        Step(_("Signed in"), done=True),
+        Step(joined, done=team is not None),
+        Step(
+            _("Submit a first job"),
+            done=has_jobs or Job.objects.filter(submitted_by=user).exists(),
+            href=reverse("web:submit", args=[team.slug]) if team else "",
+        ),
+        Step(
+            _("Switch on two-factor sign-in"),
+            done=Authenticator.objects.filter(user=user).exists(),
+            href=reverse("mfa_index"),
+        ),
+        Step(_("Make an API token for scripts"), done=tokens_of(user).exists(), href=reverse("web:tokens")),
+    ]
+    return [] if all(step.done for step in steps) else steps

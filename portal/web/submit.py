@@ -1,0 +1,223 @@
+"""Submitting: the catalog, the form of one template, and what it would cost and create before the click."""
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+from uuid import UUID
+
+import yaml
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from portal.catalog import selectors as templates
+from portal.catalog.models import TemplateVersion, VersionState
+from portal.core.clock import now
+from portal.core.errors import Conflicting, Refused
+from portal.funds.policy import price_at
+from portal.funds.selectors import prices
+from portal.jobs import services
+from portal.jobs.models import Job
+from portal.jobs.specs import JobRequest, Preview
+from portal.quotas.selectors import queues_open_to
+from portal.teams.policy import Action
+from portal.web import capacity, verdict
+from portal.web.access import Seat, in_team, is_fragment
+from portal.web.submitform import FROM, KEY, VERSION, SubmitForm, new_key
+
+SENT_COOKIE = "bt_sent"
+_KEY = re.compile(r"[0-9a-f]{32}")
+
+
+@require_safe
+@in_team(Action.SEE_TEAM)
+def catalog(request: HttpRequest, seat: Seat) -> HttpResponse:
+    """Every template that can be submitted, each with its newest version."""
+    context = {"seat": seat, "team": seat.team, "versions": list(templates.offered()), "may": seat.may(Action.SUBMIT_JOB)}
+    return render(request, "web/submit/catalog.html", context)
+
+
+def _of_template(view: Callable[[HttpRequest, "_Page"], HttpResponse]) -> Callable[..., HttpResponse]:
+    """The view gets the page of the template in the address; one that cannot be used says why and what can."""
+
+    @in_team(Action.SUBMIT_JOB)
+    @wraps(view)
+    def guarded(request: HttpRequest, seat: Seat, template: str) -> HttpResponse:
+        try:
+            page = _Page.load(request, seat, template)
+        except Refused as refused:
+            context = {"seat": seat, "team": seat.team, "why": refused.problems[0].message}
+            return render(request, "web/submit/unavailable.html", context, status=404)
+        return view(request, page)
+
+    return guarded
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@_of_template
+def form(request: HttpRequest, page: "_Page") -> HttpResponse:
+    """The form, and its sending. What is wrong comes back at its field, with all that was typed but secrets."""
+    if request.method != "POST":
+        return page.render()
+    try:
+        submitted = services.submit(page.job_request())
+    except Refused as refused:
+        page.form.refuse(refused)
+        return page.render(status=422)
+    except Conflicting:
+        # The same form was sent before with other values, as after Back: it is a new wish, under a new key.
+        page.form.key = new_key()
+        page.notice = _("This form was sent already and has become a job. Send it again to make another one.")
+        return page.render(status=409)
+    if submitted.created:
+        messages.success(request, _("“%(name)s” is sent.") % {"name": submitted.job.name})
+    response = redirect("web:job", page.seat.team.slug, submitted.job.pk)
+    return _remember_sent(request, response, page.form.key)
+
+
+@require_POST
+@_of_template
+def estimate(request: HttpRequest, page: "_Page") -> HttpResponse:
+    """The right column, worked out for the form as it stands. Says nothing about fields; those wait for the click."""
+    return render(request, "web/submit/_estimate.html", page.estimate() | {"swap": True})
+
+
+@require_POST
+@_of_template
+def preview(request: HttpRequest, page: "_Page") -> HttpResponse:
+    """Exactly what would be created, as YAML: a fragment for the drawer, or the page with it below the form."""
+    try:
+        found = services.preview(page.job_request())
+    except Refused as refused:
+        page.form.refuse(refused)
+        if is_fragment(request):
+            return render(request, "web/submit/_yaml.html", {"form": page.form})
+        return page.render(status=422)
+    context = {"yaml": as_yaml(found), "preview": found, "version": page.version}
+    if is_fragment(request):
+        return render(request, "web/submit/_yaml.html", context)
+    return page.render(context)
+
+
+def _remember_sent(request: HttpRequest, response: HttpResponse, key: str) -> HttpResponse:
+    """Name the last few forms that became jobs, so that submit.js drops their drafts and no others."""
+    before = [kept for kept in request.COOKIES.get(SENT_COOKIE, "").split(".") if kept.isalnum() and kept != key]
+    response.set_cookie(SENT_COOKIE, ".".join([key, *before][:8]), max_age=8 * 86_400, samesite="Lax", secure=settings.BEAMTIME_HTTPS)
+    return response
+
+
+def as_yaml(found: Preview) -> list[str]:
+    """The lines of the manifests; secrets stand in them by name only."""
+    documents = [dict(manifest) for manifest in found.manifests]
+    return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=110).splitlines()
+
+
+class _Page:
+    """One template's form in front of one person, with what stands around it."""
+
+    def __init__(self, request: HttpRequest, seat: Seat, version: TemplateVersion, source: Job | None) -> None:
+        self.request, self.seat, self.version, self.source = request, seat, version, source
+        self.notice = ""
+        self.queues = list(queues_open_to(seat.team))
+        ids = {queue.pk for queue in self.queues}
+        rows = capacity.rows(capacity.held_by(capacity.admitted()))
+        self.rows = [row for row in rows if row.queue.pk in ids]
+        self.form = self._form()
+
+    @classmethod
+    def load(cls, request: HttpRequest, seat: Seat, template: str) -> "_Page":
+        """Raises `Refused` for a template or version that cannot be used; its message says what can."""
+        sent = request.POST.get(VERSION) or request.GET.get("version") or ""
+        # Digits of other scripts count as digits too for Python; here a number is 0 to 9.
+        number = int(sent) if sent.isascii() and sent.isdecimal() and len(sent) < 10 else None
+        version = templates.version_for(template, number if number is not None or not sent else 0)
+        return cls(request, seat, version, _source(seat, request.POST.get(FROM) or request.GET.get("from")))
+
+    def _form(self) -> SubmitForm:
+        at, found = now(), list(prices())
+        models = {row.flavor.gpu_model for row in self.rows if row.is_gpu}
+        priced = {m: price_at(found, resource="gpu", gpu_model=m, at=at) for m in models}
+        form = SubmitForm(
+            definition=templates.definition_of(self.version),
+            title=self.version.template.title,
+            queues=[queue.name for queue in self.queues],
+            rooms=capacity.models_of(row for row in self.rows if row.is_gpu),
+            prices={model: price.amount if price else None for model, price in priced.items()},
+            data=self.request.POST if self.request.method == "POST" else None,
+            values=self.source.values if self.source else None,
+            name=self.source.name if self.source else "",
+        )
+        # Ours are 32 hexadecimal digits; what is none of ours is not kept.
+        if _KEY.fullmatch(self.request.POST.get(KEY, "")):
+            form.key = self.request.POST[KEY]
+        return form
+
+    def job_request(self) -> JobRequest:
+        """The form as the house takes it."""
+        return JobRequest(
+            team=self.seat.team,
+            user=self.seat.user,
+            template=self.version.template.slug,
+            version=self.version.number,
+            values=self.form.sent_values(),
+            name=self.form.sent_name(),
+            queue=self.form.sent_queue(),
+            idempotency_key=self.form.key or None,
+        )
+
+    def _untouched_request(self) -> JobRequest:
+        """For the estimate of a form that nobody has sent: what its fields show."""
+        return JobRequest(
+            team=self.seat.team,
+            user=self.seat.user,
+            template=self.version.template.slug,
+            version=self.version.number,
+            values=self.form.shown_values(),
+            name=self.form.name,
+        )
+
+    def estimate(self) -> dict[str, Any]:
+        """Verdict and cost for the form as it stands."""
+        asked = self.job_request() if self.request.method == "POST" else self._untouched_request()
+        try:
+            found = services.preview(asked)
+        except Refused as refused:
+            return {"verdict": verdict.refused(refused.problems), "estimate": None, "at": now()}
+        in_queue = [row for row in self.rows if row.queue.name == found.queue]
+        ahead = capacity.waiting_jobs(in_queue[0].queue) if in_queue else 0
+        said = verdict.of_work(found.spec.work, found.queue, in_queue, ahead)
+        return {"verdict": said, "estimate": found.estimate, "work": found.spec.work, "at": now()}
+
+    def render(self, extra: dict[str, Any] | None = None, status: int = 200) -> HttpResponse:
+        context = {
+            "seat": self.seat,
+            "team": self.seat.team,
+            "version": self.version,
+            "template": self.version.template,
+            "deprecated": self.version.state == VersionState.DEPRECATED,
+            "newest": templates.newest_usable(self.version.template),
+            "source": self.source,
+            "form": self.form,
+            "notice": self.notice,
+            **self.estimate(),
+            **(extra or {}),
+        }
+        return render(self.request, "web/submit/form.html", context, status=status)
+
+
+def _source(seat: Seat, text: str | None) -> Job | None:
+    """The job whose values fill the form, if it is one of this team's; anything else is as if nothing was asked."""
+    try:
+        wanted = UUID(text or "")
+    except ValueError:
+        return None
+    return (
+        Job.objects.visible_to(seat.user)
+        .filter(team=seat.team, pk=wanted)
+        .select_related("template_version__template")
+        .first()
+    )
