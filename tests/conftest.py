@@ -9,7 +9,10 @@ import pytest
 
 from portal.teams.models import Membership, Role, Team, User
 from tests import factories
+from tests.support.flush import let_tests_flush
 from tests.support.servers import RedisServer
+
+let_tests_flush()
 
 
 @pytest.fixture

@@ -107,7 +107,8 @@ def make_job(
         state=state,
         namespace=namespace_for(team.slug),
         object_name=object_name(job.id, 1),
-        due_at=now() if state == State.SUBMITTED else None,
+        # What still has to be made or taken away is due; the database insists on it.
+        due_at=now() if state in (State.SUBMITTED, State.CANCELLING) else None,
     )
     return job
 

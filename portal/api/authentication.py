@@ -49,7 +49,7 @@ class ScopePermission(BasePermission):
         return bool(request.auth.scope == Scope.WRITE)
 
 
-class TokenScheme(OpenApiAuthenticationExtension):
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """How the OpenAPI document names the token."""
 
     target_class = "portal.api.authentication.TokenAuthentication"

@@ -15,7 +15,7 @@ from portal.core.errors import Missing, Problem, Refused
 from portal.jobs import selectors as jobs
 
 
-class TemplateSerializer(serializers.Serializer[TemplateVersion]):
+class TemplateSerializer(serializers.Serializer[Any]):
     slug = serializers.CharField(source="template.slug")
     title = serializers.CharField(source="template.title")
     summary = serializers.CharField(source="template.summary")
@@ -33,7 +33,7 @@ class Templates(View):
     @extend_schema(responses=TemplateSerializer(many=True))
     def get(self, request: Request) -> Response:
         """The newest version of each template that can be submitted."""
-        return Response(TemplateSerializer(catalog.offered(), many=True).data)
+        return Response(TemplateSerializer(list(catalog.offered()), many=True).data)
 
 
 def _version(slug: str, request: Request) -> TemplateVersion:

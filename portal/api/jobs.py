@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
 
 from portal.api.base import View, idempotency_key
-from portal.api.paging import NewestFirst
-from portal.api.parsing import uuid_or_missing
+from portal.api.parsing import uuid_or_missing, whole_number
 from portal.api.serializers import (
     AttemptSerializer,
     EventSerializer,
@@ -25,7 +24,7 @@ from portal.core.errors import Problem, Refused
 from portal.costs import selectors as costs
 from portal.jobs import selectors as jobs
 from portal.jobs import services
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobQuerySet, State
 from portal.jobs.specs import JobRequest
 from portal.logs import selectors as logs
 
@@ -41,9 +40,15 @@ class PreviewSerializer(serializers.Serializer[Any]):
     estimate = serializers.DictField(help_text="Per hour, and up to the time limit.")
 
 
+class JobPageSerializer(serializers.Serializer[Any]):
+    next = serializers.URLField(allow_null=True, help_text="Older jobs.")
+    previous = serializers.URLField(allow_null=True, help_text="Newer jobs.")
+    results = JobSerializer(many=True)
+
+
 def detail(job: Job) -> dict[str, Any]:
     """A job with all that hangs on it, in a fixed number of queries."""
-    context = {"streams": logs.streams_of(job), "cost": _cost(job)}
+    context = {"attempts": jobs.attempts_of(job), "streams": logs.streams_of(job), "cost": _cost(job)}
     return dict(JobDetailSerializer(job, context=context).data)
 
 
@@ -87,32 +92,34 @@ class Jobs(View):
             OpenApiParameter("cursor", str),
             OpenApiParameter("limit", int, description="Rows of a page, at most 200."),
         ],
-        responses=JobSerializer(many=True),
+        responses=JobPageSerializer,
     )
     def get(self, request: Request) -> Response:
-        """Jobs of your teams, newest first."""
-        pages = NewestFirst()
-        rows = pages.paginate_queryset(self._filtered(request), request, view=self)
-        return pages.get_paginated_response(JobSerializer(rows, many=True).data)
+        """Jobs of your teams, newest first. Follow `next` and `previous`; rows that come or go shift nothing."""
+        limit = whole_number(request, "limit", default=jobs.PAGE_SIZE, least=1, most=jobs.LARGEST_PAGE)
+        found = jobs.page(self._filtered(request), cursor=request.query_params.get("cursor", ""), limit=limit)
+        address = request.build_absolute_uri()
+        body = {
+            "next": replace_query_param(address, "cursor", found.older) if found.older else None,
+            "previous": replace_query_param(address, "cursor", found.newer) if found.newer else None,
+            "results": JobSerializer(found.jobs, many=True).data,
+        }
+        return Response(body)
 
-    def _filtered(self, request: Request) -> QuerySet[Job]:
+    def _filtered(self, request: Request) -> JobQuerySet:
         query = request.query_params
-        found = Job.objects.visible_to(self.me()).select_related(
-            "team", "template_version__template", "queue__cluster_queue"
+        states = [state for state in query.get("state", "").split(",") if state]
+        unknown = [state for state in states if state not in State.values]
+        if unknown:
+            known = ", ".join(State.values)
+            raise Refused(Problem("state", f"There is no state “{unknown[0][:40]}”. The states are: {known}."))
+        return jobs.jobs_of(
+            self.me(),
+            team=self.team_named(query["team"]) if query.get("team") else None,
+            states=states,
+            mine=query.get("mine", "").lower() in {"1", "true", "yes"},
+            search=query.get("q", ""),
         )
-        if query.get("team"):
-            found = found.filter(team=self.team_named(query["team"]))
-        if query.get("state"):
-            states = query["state"].split(",")
-            unknown = [state for state in states if state not in State.values]
-            if unknown:
-                raise Refused(Problem("state", f"There is no state “{unknown[0][:40]}”. {', '.join(State.values)}."))
-            found = found.filter(state__in=states)
-        if query.get("mine", "").lower() in {"1", "true", "yes"}:
-            found = found.filter(submitted_by=self.me())
-        if query.get("q"):
-            found = found.filter(name__icontains=query["q"])
-        return found
 
     @extend_schema(request=SubmitSerializer, parameters=[_KEY], responses={201: JobDetailSerializer})
     def post(self, request: Request) -> Response:
@@ -166,7 +173,7 @@ class JobEvents(View):
     def get(self, request: Request, job_id: str) -> Response:
         """What happened to a job, oldest first; by whose clock and in whose words."""
         job = jobs.job_for(self.me(), uuid_or_missing(job_id))
-        return Response(EventSerializer(job.events.all(), many=True).data)
+        return Response(EventSerializer(jobs.events_of(job), many=True).data)
 
 
 class JobAttempts(View):
@@ -174,7 +181,7 @@ class JobAttempts(View):
     def get(self, request: Request, job_id: str) -> Response:
         """Every try with its pods, nodes, times and the reason for its end."""
         job = jobs.job_for(self.me(), uuid_or_missing(job_id))
-        return Response(AttemptSerializer(job.attempts.prefetch_related("pods"), many=True).data)
+        return Response(AttemptSerializer(jobs.attempts_of(job), many=True).data)
 
 
 class JobStreams(View):

@@ -3,15 +3,6 @@
 from rest_framework.pagination import CursorPagination
 
 
-class NewestFirst(CursorPagination):
-    """Jobs, newest first; the id settles equal times."""
-
-    ordering = ("-submitted_at", "-id")
-    page_size = 50
-    page_size_query_param = "limit"
-    max_page_size = 200
-
-
 class OldestFirst(CursorPagination):
     """Rows of a record, in the order in which they began."""
 

@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.reverse import reverse
 
@@ -157,16 +158,31 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     version = serializers.IntegerField(source="template_version.number")
     queue = serializers.CharField(source="queue.cluster_queue.name")
     submitted_by = serializers.CharField(source="submitted_by_name")
-    resources = serializers.SerializerMethodField()
     url = serializers.SerializerMethodField(help_text="The job's page.")
 
     class Meta:
         model = Job
         fields = [
             "id", "state", "reason_code", "reason", "name", "team", "template", "version", "queue", "submitted_by",
-            "submitted_at", "started_at", "ended_at", "cancel_requested_at", "resources", "rerun_of", "revision", "url",
+            "submitted_at", "started_at", "ended_at", "cancel_requested_at", "rerun_of", "revision", "url",
         ]  # fmt: skip
 
+    def get_url(self, job: Job) -> str:
+        return settings.BEAMTIME_PUBLIC_URL + reverse("web:job", args=[job.team.slug, job.id])
+
+
+class JobDetailSerializer(JobSerializer):
+    """A job with everything that hangs on it. The view hands `attempts`, `streams` and `cost` in by context."""
+
+    resources = serializers.SerializerMethodField()
+    attempts = serializers.SerializerMethodField()
+    streams = serializers.SerializerMethodField()
+    cost = serializers.SerializerMethodField()
+
+    class Meta(JobSerializer.Meta):
+        fields = [*JobSerializer.Meta.fields, "values", "resources", "attempts", "streams", "cost"]
+
+    @extend_schema_field(ResourcesSerializer)
     def get_resources(self, job: Job) -> "dict[str, Any]":
         work = job.work
         return {
@@ -178,23 +194,15 @@ class JobSerializer(serializers.ModelSerializer[Job]):
             "time_limit_seconds": work["time_limit_seconds"],
         }
 
-    def get_url(self, job: Job) -> str:
-        return settings.BEAMTIME_PUBLIC_URL + reverse("web:job", args=[job.team.slug, job.id])
+    @extend_schema_field(AttemptSerializer(many=True))
+    def get_attempts(self, job: Job) -> "list[dict[str, Any]]":
+        return list(AttemptSerializer(self.context["attempts"], many=True).data)
 
-
-class JobDetailSerializer(JobSerializer):
-    """A job with everything that hangs on it. The view hands `streams` and `cost` in by context."""
-
-    attempts = AttemptSerializer(many=True)
-    streams = serializers.SerializerMethodField()
-    cost = serializers.SerializerMethodField()
-
-    class Meta(JobSerializer.Meta):
-        fields = [*JobSerializer.Meta.fields, "values", "attempts", "streams", "cost"]
-
+    @extend_schema_field(StreamSerializer(many=True))
     def get_streams(self, job: Job) -> "list[dict[str, Any]]":
         return list(StreamSerializer(self.context["streams"], many=True).data)
 
+    @extend_schema_field(CostSerializer)
     def get_cost(self, job: Job) -> "dict[str, Any]":
         return dict(CostSerializer(self.context["cost"]).data)
 

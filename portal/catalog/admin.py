@@ -4,6 +4,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 from django.conf import settings
@@ -27,6 +28,7 @@ from portal.clusters.models import ResourceFlavor
 from portal.core.errors import BeamtimeError, Refused
 from portal.teams.models import User
 
+_DEFINITION_HELP = Path(__file__).parent / "DEFINITION.md"
 VERSION_CHANGE = "admin:catalog_templateversion_change"
 
 
@@ -151,7 +153,20 @@ class TemplateVersionAdmin(admin.ModelAdmin):
             path(f"<int:pk>/{verb}/", self.admin_site.admin_view(view), name=f"catalog_templateversion_{verb}")
             for verb, view in views.items()
         ]
-        return own + super().get_urls()
+        help_page = path("help/", self.admin_site.admin_view(self.help_view), name="catalog_templateversion_help")
+        return [help_page, *own, *super().get_urls()]
+
+    def help_view(self, request: HttpRequest) -> HttpResponse:
+        """How a definition is written, from the file beside this one."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("How to write a definition"),
+            "opts": self.opts,
+            "text": _DEFINITION_HELP.read_text(encoding="utf-8"),
+        }
+        return TemplateResponse(request, "admin/catalog/templateversion/help.html", context)
 
     def _version(self, request: HttpRequest, pk: int) -> TemplateVersion:
         version = self.get_queryset(request).filter(pk=pk).first()

@@ -49,7 +49,7 @@ def _no_constant(name: str) -> None:
 class VersionForm(forms.ModelForm):
     definition = DefinitionField(
         widget=forms.Textarea(attrs={"rows": 40, "cols": 120, "spellcheck": "false", "class": "bt-admin-code"}),
-        help_text=_("Parameters and work, as portal/catalog/DEFINITION.md describes them."),
+        help_text=_("Parameters and work. “How to write it”, above, explains every key."),
     )
 
     class Meta:

@@ -10,10 +10,11 @@ from portal.clusters.models import BackendKind
 from portal.clusters.policy import backend_for
 from portal.clusters.services import SERVICE_ACCOUNT
 
+TAG = "beamtime"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 
-@register()
+@register(TAG)
 def local_backend_is_allowed(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
     """The `local` backend runs commands as the portal's own user: only where that was wanted."""
     kind = backend_for(
@@ -32,7 +33,7 @@ def local_backend_is_allowed(app_configs: Sequence[Any] | None, **kwargs: Any) -
     ]
 
 
-@register()
+@register(TAG)
 def embedded_mode_stays_on_this_machine(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
     """The embedded mode runs jobs without asking, so it answers to nobody but this machine."""
     if not settings.BEAMTIME_LOOPBACK_ONLY:

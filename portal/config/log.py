@@ -5,6 +5,18 @@ import logging
 import structlog
 from structlog.typing import Processor
 
+# Loggers of structlog, django-structlog's among them, go the way of all others: levels, handlers and format of LOGGING.
+structlog.configure(
+    processors=[
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.filter_by_level,
+        structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+    ],
+    logger_factory=structlog.stdlib.LoggerFactory(),
+    wrapper_class=structlog.stdlib.BoundLogger,
+    cache_logger_on_first_use=True,
+)
+
 
 def formatter(*, plain: bool) -> logging.Formatter:
     """A logging formatter; every line carries the request id that django-structlog has bound."""

@@ -51,11 +51,14 @@ class Unpriced(models.Model):
     interval = models.OneToOneField(Interval, primary_key=True, on_delete=models.PROTECT, related_name="unpriced")
     job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="unpriced")
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="unpriced")
+    # What lacks the price: a GPU model, "cpu" or "memory".
+    sku = models.CharField(max_length=80)
     seconds = models.PositiveBigIntegerField()
-    # Number of the newest price that was known when this was worked out; 0: there was none.
+    # Number of the newest price for it that was known when this was worked out; 0: there was none.
     newest_price = models.PositiveBigIntegerField(default=0)
 
     class Meta:
+        indexes = [models.Index(fields=["sku", "newest_price"], name="unpriced_to_look_at")]
         verbose_name = "unpriced interval"
 
     def __str__(self) -> str:

@@ -99,8 +99,8 @@ class _Term:
                 tasks[1].cancel()
                 await self._followers.close()
         finally:
-            for task in (*tasks, *ends):
-                task.cancel()
+            for each in (*tasks, *ends):
+                each.cancel()
             await asyncio.gather(*tasks, *ends, return_exceptions=True)
             await self._followers.abandon()
             await self._settler.close()

@@ -34,8 +34,10 @@ class Settler:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def see(self, facts: AttemptFacts) -> None:
-        """The newest facts of an attempt."""
-        self._facts[key_of(facts)] = facts
+        """The newest facts of an attempt. Whatever was stored, these are not yet."""
+        key = key_of(facts)
+        self._facts[key] = facts
+        self._stored.discard(key)
 
     def present(self) -> dict[tuple[str, int], set[str]]:
         """The pods that exist, by attempt, of every attempt that was told of."""

@@ -7,12 +7,13 @@ Foreign and missing answer alike (404); known but not allowed answers 403 with a
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, cast
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.shortcuts import resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
@@ -20,6 +21,7 @@ from django.views.decorators.cache import never_cache
 
 from portal.core.errors import Forbidden, Missing
 from portal.jobs.models import Job
+from portal.jobs.selectors import job_for
 from portal.teams.models import Team, User
 from portal.teams.policy import TABLE, Action, SiteRole, may
 from portal.teams.selectors import roles_in, teams_visible_to
@@ -27,7 +29,7 @@ from portal.teams.selectors import roles_in, teams_visible_to
 TEAM_COOKIE = "bt_team"
 COOKIE_AGE = 365 * 86_400
 
-P = ParamSpec("P")
+View = Callable[..., HttpResponseBase]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +65,11 @@ def seat_of(request: HttpRequest) -> Seat | None:
     return getattr(request, "_beamtime_seat", None)
 
 
-def signed_in(
-    view: Callable[Concatenate[HttpRequest, P], HttpResponse],
-) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+def signed_in(view: View) -> View:
     """For people who are signed in; answers what the house raises: 404 for `Missing`, 403 for `Forbidden`."""
 
     @wraps(view)
-    def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not request.user.is_authenticated:
             return _sign_in(request)
         try:
@@ -80,18 +80,16 @@ def signed_in(
             raise PermissionDenied(str(forbidden)) from forbidden
 
     # What is on these pages is for one person; nothing between may keep it, and Back must not show it after sign-out.
-    return never_cache(guarded)
+    return cast(View, never_cache(guarded))
 
 
-def in_team(
-    action: Action,
-) -> Callable[[Callable[Concatenate[HttpRequest, Seat, P], HttpResponse]], Callable[..., HttpResponse]]:
+def in_team(action: Action) -> Callable[[View], View]:
     """The view gets the `Seat` in the team of the address; the person must be allowed to do `action` there."""
 
-    def decorate(view: Callable[Concatenate[HttpRequest, Seat, P], HttpResponse]) -> Callable[..., HttpResponse]:
+    def decorate(view: View) -> View:
         @signed_in
         @wraps(view)
-        def guarded(request: HttpRequest, team: str, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        def guarded(request: HttpRequest, team: str, *args: Any, **kwargs: Any) -> HttpResponseBase:
             seat = _take_seat(request, team)
             seat.demand(action)
             return _remember(request, seat, view(request, seat, *args, **kwargs))
@@ -101,24 +99,16 @@ def in_team(
     return decorate
 
 
-def of_job(
-    action: Action,
-) -> Callable[[Callable[Concatenate[HttpRequest, Seat, Job, P], HttpResponse]], Callable[..., HttpResponse]]:
+def of_job(action: Action) -> Callable[[View], View]:
     """The view gets seat and job of the address. A job of another team is missing, whoever asks."""
 
-    def decorate(view: Callable[Concatenate[HttpRequest, Seat, Job, P], HttpResponse]) -> Callable[..., HttpResponse]:
+    def decorate(view: View) -> View:
         @in_team(Action.SEE_TEAM)
         @wraps(view)
-        def guarded(request: HttpRequest, seat: Seat, job: Any, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-            found = (
-                Job.objects.visible_to(seat.user)
-                .select_related("template_version__template", "queue__cluster_queue")
-                .filter(pk=job, team=seat.team)
-                .first()
-            )
-            if found is None:
+        def guarded(request: HttpRequest, seat: Seat, job: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            found = job_for(seat.user, job)
+            if found.team_id != seat.team.pk:
                 raise Http404
-            found.team = seat.team
             seat.demand(action)
             return view(request, seat, found, *args, **kwargs)
 
@@ -137,7 +127,7 @@ def _take_seat(request: HttpRequest, slug: str) -> Seat:
     return seat
 
 
-def _remember(request: HttpRequest, seat: Seat, response: HttpResponse) -> HttpResponse:
+def _remember(request: HttpRequest, seat: Seat, response: HttpResponseBase) -> HttpResponseBase:
     """Pages outside a team (home, queues) show the team that was looked at last. A cookie, no row."""
     page = request.method == "GET" and response.status_code == 200 and not is_fragment(request)
     if page and request.COOKIES.get(TEAM_COOKIE) != seat.team.slug:
@@ -145,7 +135,7 @@ def _remember(request: HttpRequest, seat: Seat, response: HttpResponse) -> HttpR
     return response
 
 
-def keep_cookie(response: HttpResponse, name: str, value: str) -> None:
+def keep_cookie(response: HttpResponseBase, name: str, value: str) -> None:
     """A preference of the browser for a year; not readable by other sites, readable by our script (theme)."""
     response.set_cookie(name, value, max_age=COOKIE_AGE, samesite="Lax", secure=settings.BEAMTIME_HTTPS)
 
@@ -153,7 +143,7 @@ def keep_cookie(response: HttpResponse, name: str, value: str) -> None:
 def is_fragment(request: HttpRequest) -> bool:
     """Whether htmx asks for a part of a page (a boosted or history request wants the whole)."""
     htmx = getattr(request, "htmx", None)
-    return bool(htmx) and not htmx.boosted and not htmx.history_restore_request
+    return htmx is not None and bool(htmx) and not htmx.boosted and not htmx.history_restore_request
 
 
 def _sign_in(request: HttpRequest) -> HttpResponse:

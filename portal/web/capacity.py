@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils.translation import gettext
 
 from portal.clusters.models import ResourceFlavor
@@ -21,6 +21,7 @@ from portal.teams.models import Team
 # (ClusterQueue id, flavor name, resource) -> units
 Held = dict[tuple[int, str, str], Decimal]
 _ZERO = Decimal(0)
+_ASKED = ("gpus", "cpu_millicores", "memory_mib", "runs", "parallelism", "flavor", "time_limit_seconds")
 
 
 @dataclass(slots=True)
@@ -90,18 +91,29 @@ class Want:
 
     @classmethod
     def of(cls, attempt: Attempt) -> "Want":
-        job, work = attempt.job, attempt.job.work
-        pods = int(work.get("runs") or 1)
-        pods = min(pods, int(work.get("parallelism") or pods))
+        """From an attempt that `_attempts` has read."""
+        job = attempt.job
+        pods = _asked(attempt, "runs") or 1
+        pods = min(pods, _asked(attempt, "parallelism") or pods)
         return cls(
             attempt_id=attempt.pk,
             queue_id=job.queue.cluster_queue_id,
-            flavor=attempt.flavor or work.get("flavor") or "",
+            flavor=attempt.flavor or str(getattr(attempt, "asked_flavor", "") or ""),
             gpu_resource=job.gpu_resource,
-            gpus=int(work.get("gpus") or 0) * pods,
-            cores=Decimal(int(work.get("cpu_millicores") or 0) * pods) / 1000,
-            gib=Decimal(int(work.get("memory_mib") or 0) * pods) / 1024,
+            gpus=_asked(attempt, "gpus") * pods,
+            cores=Decimal(_asked(attempt, "cpu_millicores") * pods) / 1000,
+            gib=Decimal(_asked(attempt, "memory_mib") * pods) / 1024,
         )
+
+
+def _asked(attempt: Attempt, name: str) -> int:
+    """A number of the work, 0 where it names none."""
+    return int(getattr(attempt, f"asked_{name}") or 0)
+
+
+def limit_seconds(attempt: Attempt) -> int | None:
+    """The time limit of an attempt that `_attempts` has read."""
+    return _asked(attempt, "time_limit_seconds") or None
 
 
 def admitted() -> list[Attempt]:
@@ -120,9 +132,13 @@ def waiting_jobs(queue: ClusterQueue) -> int:
 
 
 def _attempts(condition: Q) -> QuerySet[Attempt]:
+    """With the numbers of the work and without the work: scripts are long, and nobody reads them here."""
     in_cluster = (State.QUEUED, State.STARTING, State.RUNNING)
-    return Attempt.objects.filter(condition, state__in=in_cluster, ended_at__isnull=True).select_related(
-        "job__queue__cluster_queue", "job__team"
+    return (
+        Attempt.objects.filter(condition, state__in=in_cluster, ended_at__isnull=True)
+        .select_related("job__queue__cluster_queue", "job__team")
+        .defer("job__work", "job__values", "job__node_selector", "job__estimate")
+        .annotate(**{f"asked_{name}": F(f"job__work__{name}") for name in _ASKED})
     )
 
 

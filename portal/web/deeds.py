@@ -33,7 +33,7 @@ def cancel(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
 @require_POST
 @of_job(Action.SUBMIT_JOB)
 def rerun(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
-    """The same again under the same version, or under the newest with `newest=yes`. `key` makes a double click one job."""
+    """The same again under its version, or the newest with `newest=yes`. `key` makes a double click one job."""
     try:
         made = services.rerun(
             actor=seat.user,

@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -27,7 +28,7 @@ PAGE_LINES = 500
 
 
 def _context(seat: Seat, job: Job, part: str) -> dict[str, Any]:
-    attempts = list(job.attempts.prefetch_related("pods"))
+    attempts = jobs.attempts_of(job)
     streams = list(logs.streams_of(job))
     page = JobPage(job, attempts[-1] if attempts else None, now())
     return {
@@ -51,10 +52,11 @@ def _tabs(seat: Seat, job: Job, part: str, streams: Sequence[Stream]) -> list[di
         ("job-events", _("Events"), job.events.count()),
         ("job-manifest", _("Manifest"), None),
     ]
+    where = [seat.team.slug, job.pk]
     return [
-        {"label": label, "count": count, "href": reverse(f"web:{name}", args=[seat.team.slug, job.pk]), "current": name == part}
+        {"label": label, "count": count, "href": reverse(f"web:{name}", args=where), "current": name == part}
         for name, label, count in parts
-    ]  # fmt: skip
+    ]
 
 
 def _chosen(streams: Sequence[Stream], wanted: str | None) -> Stream | None:
@@ -64,8 +66,8 @@ def _chosen(streams: Sequence[Stream], wanted: str | None) -> Stream | None:
             if str(stream.pk) == wanted:
                 return stream
         raise Http404
-    spoken = [stream for stream in streams if stream.next_line > 1 or stream.open_text]
-    return (spoken or list(streams) or [None])[-1]
+    spoken = [stream for stream in streams if stream.next_line > 1 or stream.open_text] or list(streams)
+    return spoken[-1] if spoken else None
 
 
 def _log_context(stream: Stream | None, first: int | None = None) -> dict[str, Any]:
@@ -110,7 +112,7 @@ def job_log(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
 
 @require_GET
 @of_job(Action.SEE_JOB)
-def job_download(request: HttpRequest, seat: Seat, job: Job, stream: Any) -> StreamingHttpResponse:
+def job_download(request: HttpRequest, seat: Seat, job: Job, stream: Any) -> HttpResponseBase:
     """The text byte for byte, as the container wrote it."""
     found = logs.streams_of(job).filter(pk=stream).first()
     if found is None:
@@ -134,13 +136,14 @@ def job_cost(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
 def job_events(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
     """What happened, by whose clock, in whose words."""
     context = _context(seat, job, "job-events")
-    return render(request, "web/job/events.html", context | {"events": list(job.events.all())})
+    return render(request, "web/job/events.html", context | {"events": jobs.events_of(job)})
 
 
 @require_GET
 @of_job(Action.SEE_JOB)
 def job_manifest(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
     """Exactly what was created; secrets by name only."""
-    manifests = jobs.manifests_of(job)
+    context = _context(seat, job, "job-manifest")
+    manifests = jobs.manifests_of(job, attempt=len(context["attempts"]) or 1)
     text = yaml.safe_dump_all(manifests, sort_keys=False, allow_unicode=True, width=120)
-    return render(request, "web/job/manifest.html", _context(seat, job, "job-manifest") | {"lines": text.splitlines()})
+    return render(request, "web/job/manifest.html", context | {"lines": text.splitlines()})

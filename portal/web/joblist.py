@@ -1,27 +1,24 @@
-"""What the list of jobs shows: filters from the address, a page by cursor, counts from the same rows, a line per job."""
+"""What the list of jobs reads: filters from the address, a page by cursor, counts from the same rows."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.db.models import Count, F, Q, QuerySet
 from django.http import QueryDict
 
+from portal.core.errors import Refused
+from portal.jobs import selectors as jobs_room
 from portal.jobs.models import Job, JobQuerySet, Pod, State
+from portal.jobs.selectors import HEAVY, JobPage
 from portal.teams.models import Team, User
 
-PAGE_SIZE = 50
 LONGEST_SEARCH = 200
 # The filters above the list; "other" takes what needs a look less often.
 OTHER = (State.SUBMITTED, State.CANCELLING, State.REJECTED, State.LOST)
 SHOWN = (State.QUEUED, State.STARTING, State.RUNNING, State.SUCCEEDED, State.FAILED, State.CANCELLED)
-_CURSOR = re.compile(r"([0-9]{1,17})-([0-9a-f]{32})")
-# What a row never shows: scripts, values, secrets' names. They would travel from the database by the megabyte.
-_HEAVY = ("work", "values", "node_selector", "estimate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +59,6 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """Rows, newest first. `newer` and `older` are cursors, "" where the list ends."""
-
-    jobs: Sequence[Job]
-    newer: str
-    older: str
-
-
-@dataclass(frozen=True, slots=True)
 class Runs:
     """How far the runs of an array are."""
 
@@ -82,7 +70,7 @@ class Runs:
 
 def base(user: User, team: Team) -> JobQuerySet:
     """The team's jobs that the person may see."""
-    return Job.objects.visible_to(user).filter(team=team)
+    return jobs_room.jobs_of(user, team=team)
 
 
 def narrowed(jobs: JobQuerySet, filters: Filters, user: User, *, by_state: bool = True) -> JobQuerySet:
@@ -107,93 +95,64 @@ def _search(text: str) -> Q:
         return found
 
 
-def counts(jobs: QuerySet[Job]) -> dict[str, int]:
+def counts(jobs: JobQuerySet) -> dict[str, int]:
     """How many jobs each filter would show, from the very rows of the list. One query."""
-    found = dict(jobs.order_by().values_list("state").annotate(n=Count("pk")))
-    shown: dict[str, int] = {state: found.get(state, 0) for state in SHOWN}
-    shown["other"] = sum(found.get(state, 0) for state in OTHER)
-    shown["all"] = sum(found.values())
-    return shown
+    found = jobs_room.counts(jobs)
+    shown = {str(state): found[state] for state in State}
+    return shown | {"other": sum(found[state] for state in OTHER), "all": sum(found.values())}
 
 
 def light(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """With what a row shows of the work, and without the work itself."""
-    return (
-        jobs.defer(*_HEAVY)
-        .select_related("template_version__template", "queue__cluster_queue")
-        .annotate(
-            gpus=F("work__gpus"),
-            runs=F("work__runs"),
-            parallelism=F("work__parallelism"),
-            limit_seconds=F("work__time_limit_seconds"),
-        )
+    """With the few numbers of the work that a line shows."""
+    return jobs.annotate(
+        gpus=F("work__gpus"),
+        runs=F("work__runs"),
+        parallelism=F("work__parallelism"),
+        limit_seconds=F("work__time_limit_seconds"),
     )
 
 
-def page(jobs: QuerySet[Job], query: Mapping[str, str]) -> Page:
-    """One page by cursor: `before` goes to older jobs, `after` to newer ones. A cursor nobody gave is the first page.
-
-    One query, whatever the page; rows that come or go meanwhile neither repeat nor hide others.
-    """
-    before, after = _read(query.get("before")), _read(query.get("after"))
-    if after is not None:
-        moment, pk = after
-        newer = jobs.filter(submitted_at__gte=moment).filter(Q(submitted_at__gt=moment) | Q(pk__gt=pk))
-        rows = list(light(newer).order_by("submitted_at", "pk")[: PAGE_SIZE + 1])
-        more, rows = len(rows) > PAGE_SIZE, rows[:PAGE_SIZE][::-1]
-        return Page(rows, _cursor(rows[0]) if more and rows else "", _cursor(rows[-1]) if rows else "")
-    if before is not None:
-        moment, pk = before
-        jobs = jobs.filter(submitted_at__lte=moment).filter(Q(submitted_at__lt=moment) | Q(pk__lt=pk))
-    rows = list(light(jobs).order_by("-submitted_at", "-pk")[: PAGE_SIZE + 1])
-    more, rows = len(rows) > PAGE_SIZE, rows[:PAGE_SIZE]
-    newer_cursor = _cursor(rows[0]) if before is not None and rows else ""
-    return Page(rows, newer_cursor, _cursor(rows[-1]) if more else "")
+def some(jobs: JobQuerySet) -> QuerySet[Job]:
+    """Single rows outside a page, with what their lines show and without the work itself."""
+    return light(jobs.defer(*HEAVY).select_related("team", "template_version__template"))
 
 
-def _cursor(job: Job) -> str:
-    """Microseconds since the epoch, exact, and the id for jobs of the same moment."""
-    since = job.submitted_at - datetime(1970, 1, 1, tzinfo=UTC)
-    micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-    return f"{micros}-{job.pk.hex}"
-
-
-def _read(text: str | None) -> tuple[datetime, UUID] | None:
-    match = _CURSOR.fullmatch(text or "")
-    if match is None:
-        return None
-    seconds, micros = divmod(int(match[1]), 1_000_000)
+def page(jobs: JobQuerySet, cursor: str) -> JobPage:
+    """One page; a cursor that is none of ours, as from an old bookmark, shows the first."""
+    rows = cast(JobQuerySet, light(jobs))
     try:
-        return datetime.fromtimestamp(seconds, UTC).replace(microsecond=micros), UUID(match[2])
-    except (ValueError, OverflowError, OSError):
-        return None
+        return jobs_room.page(rows, cursor=cursor)
+    except Refused:
+        return jobs_room.page(rows)
 
 
 def runs_of(jobs: Iterable[Job]) -> dict[UUID, Runs]:
     """How far the arrays among these jobs are, by the pods of their newest attempts. At most one query."""
-    arrays = {job.pk: _runs(job) for job in jobs if _runs(job) > 1}
-    if not arrays:
+    totals = {job.pk: _runs(job) for job in jobs if _runs(job) > 1}
+    if not totals:
         return {}
-    newest: dict[UUID, dict[int, str]] = {}
-    number: dict[UUID, int] = {}
-    pods = (
-        Pod.objects.filter(attempt__job__in=arrays)
-        .order_by("attempt__number", "pk")
-        .values_list("attempt__job_id", "attempt__number", "index", "phase")
+    seen: dict[UUID, dict[str, int]] = {}
+    newest: dict[UUID, int] = {}
+    # Counted where the rows are: an array may have ten thousand of them.
+    phases = (
+        Pod.objects.filter(attempt__job__in=totals)
+        .values_list("attempt__job_id", "attempt__number", "phase")
+        .annotate(number=Count("index", distinct=True))
+        .order_by("attempt__number")
     )
-    for job_id, attempt, index, phase in pods:
-        if number.get(job_id) != attempt:
-            number[job_id], newest[job_id] = attempt, {}
-        # A later pod of the same index stands for it.
-        newest[job_id][index] = phase
-    return {job_id: _tally(newest.get(job_id, {}).values(), total) for job_id, total in arrays.items()}
+    for job_id, attempt, phase, number in phases:
+        if newest.get(job_id) != attempt:
+            newest[job_id], seen[job_id] = attempt, {}
+        seen[job_id][phase] = number
+    return {job_id: _tally(seen.get(job_id, {}), total) for job_id, total in totals.items()}
 
 
 def _runs(job: Job) -> int:
     return int(getattr(job, "runs", 1) or 1)
 
 
-def _tally(phases: Iterable[str], total: int) -> Runs:
-    seen = list(phases)
-    done, failed, running = (sum(phase == name for phase in seen) for name in ("Succeeded", "Failed", "Running"))
+def _tally(phases: Mapping[str, int], total: int) -> Runs:
+    done, running = phases.get("Succeeded", 0), phases.get("Running", 0)
+    # A run that failed and was started again has a pod of both kinds; it counts as what it is now.
+    failed = max(0, min(phases.get("Failed", 0), total - done - running))
     return Runs(done, failed, running, max(0, total - done - failed - running))

@@ -108,10 +108,10 @@ class JobPage:
     @property
     def unanswered(self) -> str:
         """Said when the cluster has been asked for longer than a moment and has not answered."""
-        if self.job.state == State.CANCELLING and self.job.cancel_requested_at:
-            if self.moment - self.job.cancel_requested_at > _SILENCE:
-                return _("Waiting for the cluster to say that the last process has ended.")
-        return ""
+        asked = self.job.cancel_requested_at
+        if self.job.state != State.CANCELLING or asked is None or self.moment - asked < _SILENCE:
+            return ""
+        return _("Waiting for the cluster to say that the last process has ended.")
 
     @property
     def verb(self) -> str:
@@ -190,7 +190,7 @@ class JobPage:
                 {"x": share(now), "label": _("now"), "now": True, "anchor": "start" if share(now) < 8 else "middle"},
                 {"x": 100, "label": _("limit"), "anchor": "end"},
             ]
-        label = "; ".join(segment["title"] for segment in segments if not segment.get("hatch"))
+        label = "; ".join(str(segment["title"]) for segment in segments if not segment.get("hatch"))
         return Lane(segments, marks, label or _("nothing yet"))
 
     @property

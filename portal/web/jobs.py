@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from portal.catalog.models import Template
 from portal.jobs.models import State
+from portal.jobs.selectors import PAGE_SIZE
 from portal.teams.policy import Action
 from portal.web import joblist
 from portal.web.access import Seat, in_team
@@ -26,7 +27,7 @@ def page(request: HttpRequest, seat: Seat) -> HttpResponse:
     """A page of the list; everything chosen is in the address."""
     filters = Filters.of(request.GET)
     jobs = joblist.base(seat.user, seat.team)
-    found = joblist.page(joblist.narrowed(jobs, filters, seat.user), request.GET)
+    found = joblist.page(joblist.narrowed(jobs, filters, seat.user), request.GET.get("cursor", ""))
     counts = joblist.counts(joblist.narrowed(jobs, filters, seat.user, by_state=False))
     here = filters.address()
     joint = "&" if len(here) > 1 else ""
@@ -37,9 +38,9 @@ def page(request: HttpRequest, seat: Seat) -> HttpResponse:
         "states": state_filters(filters, counts),
         "rows": rows_of(found.jobs),
         "first_page": not found.newer,
-        "newer": f"{here}{joint}after={found.newer}" if found.newer else "",
-        "older": f"{here}{joint}before={found.older}" if found.older else "",
-        "total": counts[filters.state or "all"] if filters.state in ("", "other", *joblist.SHOWN) else len(found.jobs),
+        "newer": f"{here}{joint}cursor={found.newer}" if found.newer else "",
+        "older": f"{here}{joint}cursor={found.older}" if found.older else "",
+        "total": counts[filters.state or "all"],
         "templates": list(Template.objects.values_list("slug", "title")),
         "mine_address": filters.address(mine=True),
         "team_address": filters.address(mine=False),
@@ -57,7 +58,7 @@ def rows(request: HttpRequest, seat: Seat) -> HttpResponse:
     filters = Filters.of(request.GET)
     jobs = joblist.base(seat.user, seat.team)
     asked = _ids(request.GET.getlist("id"))
-    found = joblist.light(jobs.filter(pk__in=asked)) if asked else []
+    found = joblist.some(jobs.filter(pk__in=asked)) if asked else []
     counts = joblist.counts(joblist.narrowed(jobs, filters, seat.user, by_state=False))
     context = {"team": seat.team, "rows": rows_of(list(found)), "states": state_filters(filters, counts)}
     return render(request, "web/jobs/_rows.html", context)
@@ -84,7 +85,7 @@ def state_filters(filters: Filters, counts: dict[str, int]) -> list[StateFilter]
         StateFilter(
             state=str(name),
             label=words.get(name) or str(State(name).label),
-            count=counts.get(name or "all", 0),
+            count=counts[str(name) or "all"],
             href=filters.address(state=str(name)),
             chosen=filters.state == name,
         )
@@ -94,7 +95,7 @@ def state_filters(filters: Filters, counts: dict[str, int]) -> list[StateFilter]
 
 def _ids(texts: Sequence[str]) -> list[UUID]:
     found = []
-    for text in texts[: joblist.PAGE_SIZE]:
+    for text in texts[:PAGE_SIZE]:
         try:
             found.append(UUID(text))
         except ValueError:

@@ -53,7 +53,7 @@ def row_of(job: Job, moment: datetime, runs: Runs | None) -> JobRow:
 
 
 def shape(job: Job) -> str:
-    """"8 × H100", or "" for a job without GPUs."""
+    """ "8 × H100", or "" for a job without GPUs."""
     each, runs = int(getattr(job, "gpus", 0) or 0), int(getattr(job, "runs", 1) or 1)
     at_once = min(runs, int(getattr(job, "parallelism", None) or runs))
     if not each:
@@ -104,4 +104,3 @@ def clause(reason: str) -> str:
     """The first sentence of a reason, without its full stop: what fits beside a name."""
     first = reason.strip().partition("\n")[0].partition(". ")[0]
     return first.rstrip(".")
-

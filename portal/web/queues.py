@@ -75,13 +75,13 @@ def page(request: HttpRequest) -> HttpResponse:
     """Constant in queries: quotas, attempts that hold, attempts that wait, and whose names may be shown."""
     holding, waiting = capacity.admitted(), capacity.waiting(MOST_WAITING)
     rows = capacity.rows(capacity.held_by(holding))
-    flavors = {row.flavor.pk: row.flavor for row in rows}
-    chosen = next((f for f in flavors.values() if f.name == request.GET.get("flavor")), None)
-    chosen = chosen or min(flavors.values(), key=lambda f: (not f.gpu_resource, f.name), default=None)
+    # Flavors with GPUs first: they are what people come for.
+    flavors = sorted({row.flavor.pk: row.flavor for row in rows}.values(), key=lambda f: (not f.gpu_resource, f.name))
+    chosen = next((f for f in flavors if f.name == request.GET.get("flavor")), next(iter(flavors), None))
     context: dict[str, Any] = {"cluster": settings.BEAMTIME_CLUSTER_NAME, "now": now(), "chosen": chosen}
     if chosen is not None:
         context |= _flavor_context(chosen, rows, holding, waiting, person(request))
-    context["cards"] = [_card(flavor, rows, waiting, flavor is chosen) for flavor in flavors.values()]
+    context["cards"] = [_card(flavor, rows, waiting, flavor is chosen) for flavor in flavors]
     context["queues"] = {row.queue.pk: row.queue for row in rows}.values()
     context["many"] = len(waiting) >= MOST_WAITING
     return render(request, "web/queues/page.html", context)
@@ -123,7 +123,7 @@ def _flavor_context(
 
 
 def _flavor(attempt: Attempt) -> str:
-    return attempt.flavor or str(attempt.job.work.get("flavor") or "")
+    return capacity.Want.of(attempt).flavor
 
 
 def _units(want: capacity.Want, flavor: ResourceFlavor) -> Decimal:
@@ -185,22 +185,24 @@ def _card(flavor: ResourceFlavor, rows: Sequence[capacity.Row], waiting: Sequenc
     total, held = sum((r.nominal for r in main), _ZERO), sum((r.held for r in main), _ZERO)
     wanted = sum((_asked(a, flavor, {r.queue.pk for r in main}) for a in waiting), _ZERO)
     unit = "gpu" if flavor.gpu_resource else "cpu"
-    label = capacity.gpu_words(flavor)
+    label = (flavor.gpu_model or flavor.name).removeprefix("NVIDIA ")
     return FlavorCard(flavor, label, unit, total, held, max(_ZERO, total - held), wanted, chosen)
 
 
 def _job_line(attempt: Attempt, units: Decimal, visible: set[Any]) -> JobLine:
     job = attempt.job
     since = attempt.started_at or attempt.admitted_at or job.submitted_at
-    limit = job.work.get("time_limit_seconds")
+    limit = capacity.limit_seconds(attempt)
     ends = attempt.started_at + timedelta(seconds=limit) if limit and attempt.started_at else None
     shown = job if job.pk in visible else None
     return JobLine(shown, job.team_name, job.queue.cluster_queue.name, units, since, ends)
 
 
 def queue_cards(rows: Iterable[capacity.Row]) -> list[dict[str, Any]]:
-    """Rows put together by queue, for the small cards beside other pages."""
+    """Rows put together by queue, for the small card beside other pages: GPUs, or what a queue without GPUs has."""
     cards: dict[int, dict[str, Any]] = {}
     for row in rows:
         cards.setdefault(row.queue.pk, {"queue": row.queue, "rows": []})["rows"].append(row)
+    for card in cards.values():
+        card["rows"] = [row for row in card["rows"] if row.is_gpu] or card["rows"]
     return list(cards.values())

@@ -2,31 +2,34 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any
-from uuid import UUID
 
 import yaml
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from portal.catalog import selectors as templates
 from portal.catalog.models import TemplateVersion, VersionState
 from portal.core.clock import now
-from portal.core.errors import Conflicting, Refused
+from portal.core.errors import Conflicting, Missing, Refused
+from portal.funds.models import PricedResource
 from portal.funds.policy import price_at
 from portal.funds.selectors import prices
+from portal.funds.specs import EstimateLine
 from portal.jobs import services
 from portal.jobs.models import Job
+from portal.jobs.selectors import clone_values, job_for
 from portal.jobs.specs import JobRequest, Preview
 from portal.quotas.selectors import queues_open_to
 from portal.teams.policy import Action
 from portal.web import capacity, verdict
-from portal.web.access import Seat, in_team, is_fragment
+from portal.web.access import Seat, View, in_team, is_fragment, keep_cookie
 from portal.web.submitform import FROM, KEY, VERSION, SubmitForm, new_key
 
 SENT_COOKIE = "bt_sent"
@@ -37,11 +40,12 @@ _KEY = re.compile(r"[0-9a-f]{32}")
 @in_team(Action.SEE_TEAM)
 def catalog(request: HttpRequest, seat: Seat) -> HttpResponse:
     """Every template that can be submitted, each with its newest version."""
-    context = {"seat": seat, "team": seat.team, "versions": list(templates.offered()), "may": seat.may(Action.SUBMIT_JOB)}
+    versions, may = list(templates.offered()), seat.may(Action.SUBMIT_JOB)
+    context = {"seat": seat, "team": seat.team, "versions": versions, "may": may}
     return render(request, "web/submit/catalog.html", context)
 
 
-def _of_template(view: Callable[[HttpRequest, "_Page"], HttpResponse]) -> Callable[..., HttpResponse]:
+def _of_template(view: Callable[[HttpRequest, "_Page"], HttpResponse]) -> View:
     """The view gets the page of the template in the address; one that cannot be used says why and what can."""
 
     @in_team(Action.SUBMIT_JOB)
@@ -106,14 +110,26 @@ def preview(request: HttpRequest, page: "_Page") -> HttpResponse:
 def _remember_sent(request: HttpRequest, response: HttpResponse, key: str) -> HttpResponse:
     """Name the last few forms that became jobs, so that submit.js drops their drafts and no others."""
     before = [kept for kept in request.COOKIES.get(SENT_COOKIE, "").split(".") if kept.isalnum() and kept != key]
-    response.set_cookie(SENT_COOKIE, ".".join([key, *before][:8]), max_age=8 * 86_400, samesite="Lax", secure=settings.BEAMTIME_HTTPS)
+    keep_cookie(response, SENT_COOKIE, ".".join([key, *before][:8]))
     return response
 
 
 def as_yaml(found: Preview) -> list[str]:
     """The lines of the manifests; secrets stand in them by name only."""
     documents = [dict(manifest) for manifest in found.manifests]
-    return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=110).splitlines()
+    text = yaml.dump_all(documents, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=110)
+    return str(text).split("\n")[:-1]
+
+
+class _Readable(yaml.SafeDumper):
+    """The safe dumper, with scripts as blocks of lines instead of one quoted text."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Readable.add_representer(str, _text)
 
 
 class _Page:
@@ -139,6 +155,7 @@ class _Page:
 
     def _form(self) -> SubmitForm:
         at, found = now(), list(prices())
+        cloned = clone_values(self.source) if self.source else None
         models = {row.flavor.gpu_model for row in self.rows if row.is_gpu}
         priced = {m: price_at(found, resource="gpu", gpu_model=m, at=at) for m in models}
         form = SubmitForm(
@@ -148,8 +165,9 @@ class _Page:
             rooms=capacity.models_of(row for row in self.rows if row.is_gpu),
             prices={model: price.amount if price else None for model, price in priced.items()},
             data=self.request.POST if self.request.method == "POST" else None,
-            values=self.source.values if self.source else None,
-            name=self.source.name if self.source else "",
+            values=cloned.values if cloned else None,
+            name=cloned.name if cloned else "",
+            queue=cloned.queue if cloned else "",
         )
         # Ours are 32 hexadecimal digits; what is none of ours is not kept.
         if _KEY.fullmatch(self.request.POST.get(KEY, "")):
@@ -178,19 +196,22 @@ class _Page:
             version=self.version.number,
             values=self.form.shown_values(),
             name=self.form.name,
+            queue=self.form.queue or None,
         )
 
     def estimate(self) -> dict[str, Any]:
         """Verdict and cost for the form as it stands."""
         asked = self.job_request() if self.request.method == "POST" else self._untouched_request()
         try:
-            found = services.preview(asked)
+            # A name that cannot be changes neither cost nor verdict; it is refused at its field when the form is sent.
+            found = services.preview(replace(asked, name=""))
         except Refused as refused:
-            return {"verdict": verdict.refused(refused.problems), "estimate": None, "at": now()}
+            return {"verdict": verdict.refused(refused.problems), "estimate": None}
         in_queue = [row for row in self.rows if row.queue.name == found.queue]
         ahead = capacity.waiting_jobs(in_queue[0].queue) if in_queue else 0
         said = verdict.of_work(found.spec.work, found.queue, in_queue, ahead)
-        return {"verdict": said, "estimate": found.estimate, "work": found.spec.work, "at": now()}
+        lines = [(_line_words(line), line.price_per_hour) for line in found.estimate.lines]
+        return {"verdict": said, "estimate": found.estimate, "lines": lines, "work": found.spec.work}
 
     def render(self, extra: dict[str, Any] | None = None, status: int = 200) -> HttpResponse:
         context = {
@@ -209,15 +230,20 @@ class _Page:
         return render(self.request, "web/submit/form.html", context, status=status)
 
 
+def _line_words(line: EstimateLine) -> str:
+    """ "4 × NVIDIA H100", "8 cores", "64 GiB of memory"."""
+    units = f"{line.units.normalize():,f}"
+    if line.resource == PricedResource.GPU:
+        return f"{units} × {line.sku}"
+    if line.resource == PricedResource.CPU:
+        return ngettext("%(n)s core", "%(n)s cores", int(line.units)) % {"n": units}
+    return _("%(n)s GiB of memory") % {"n": units}
+
+
 def _source(seat: Seat, text: str | None) -> Job | None:
     """The job whose values fill the form, if it is one of this team's; anything else is as if nothing was asked."""
     try:
-        wanted = UUID(text or "")
-    except ValueError:
+        found = job_for(seat.user, text or "")
+    except Missing:
         return None
-    return (
-        Job.objects.visible_to(seat.user)
-        .filter(team=seat.team, pk=wanted)
-        .select_related("template_version__template")
-        .first()
-    )
+    return found if found.team_id == seat.team.pk else None

@@ -53,6 +53,11 @@ class GpuField:
         return self.parameter.help
 
     @property
+    def titled_by_section(self) -> bool:
+        """The section says it already; the legend is then for the ear only."""
+        return self.parameter.section == self.parameter.label
+
+    @property
     def least(self) -> int:
         return int(self.parameter.min or 0)
 
@@ -100,7 +105,7 @@ def name_field(title: str) -> forms.Field:
 
 
 def queue_field(definition: Definition, queues: Sequence[str]) -> forms.Field:
-    first = _("The template's choice: %(queue)s") % {"queue": definition.queue}
+    first = _("Chosen for you: %(queue)s where it suits") % {"queue": definition.queue}
     choices = [("", first), *((name, name) for name in queues)]
     return Shown(label=_("ClusterQueue"), required=True, widget=forms.Select(choices=choices))
 
@@ -147,8 +152,8 @@ def _choices(parameter: Parameter) -> list[tuple[str, str]]:
 
 
 def _help(parameter: Parameter) -> str:
-    """The template's own help, then how to write it and between which bounds."""
-    words = [parameter.help, _form_of(parameter), _bounds(parameter)]
+    """The template's own help, or else how to write it; then between which bounds."""
+    words = [parameter.help or _form_of(parameter), _bounds(parameter)]
     return " ".join(word for word in words if word)
 
 
@@ -167,11 +172,14 @@ def _form_of(parameter: Parameter) -> str:
 
 def _bounds(parameter: Parameter) -> str:
     low, high = (_bound(parameter, bound) for bound in (parameter.min, parameter.max))
+    # Durations and memory carry their units in the words; a number has its unit behind the second.
+    unit = "" if parameter.kind in (Kind.DURATION, Kind.MEMORY) else parameter.unit
+    words = {"low": low, "high": f"{high} {unit}".strip()}
     if low and high:
-        return _("%(low)s to %(high)s.") % {"low": low, "high": high}
+        return _("%(low)s to %(high)s.") % words
     if low:
-        return _("At least %(low)s.") % {"low": low}
-    return _("At most %(high)s.") % {"high": high} if high else ""
+        return _("At least %(low)s.") % {"low": f"{low} {unit}".strip()}
+    return _("At most %(high)s.") % words if high else ""
 
 
 def _bound(parameter: Parameter, bound: float | None) -> str:
@@ -184,5 +192,5 @@ def _bound(parameter: Parameter, bound: float | None) -> str:
             return format_memory(int(bound))
         case Kind.INTEGER | Kind.NUMBER | Kind.RUNS:
             # The widest bounds of a kind say nothing; nobody types 2**53.
-            return "" if abs(bound) >= 2**53 - 1 else f"{bound:,} {parameter.unit}".strip()
+            return "" if abs(bound) >= 2**53 - 1 else f"{Decimal(str(bound)):,f}"
     return ""

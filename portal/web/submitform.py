@@ -71,6 +71,7 @@ class SubmitForm:
     data: QueryDict | None = None
     values: Mapping[str, Any] | None = None
     name: str = ""
+    queue: str = ""
     key: str = field(default_factory=new_key)
     problems: list[Problem] = field(default_factory=list)
     _widgets: _Widgets | None = None
@@ -82,10 +83,10 @@ class SubmitForm:
         return from_form(self.definition, dict(self.data.lists())) if self.data is not None else {}
 
     def sent_name(self) -> str:
-        return (self.data or {}).get(NAME, "").strip()
+        return self.data.get(NAME, "").strip() if self.data is not None else self.name
 
     def sent_queue(self) -> str | None:
-        return (self.data or {}).get(QUEUE, "") or None
+        return (self.data.get(QUEUE, "") or None) if self.data is not None else None
 
     def shown_values(self) -> Mapping[str, Any]:
         """The values that an unsent form stands for: the cloned job's over the defaults."""
@@ -179,7 +180,7 @@ class SubmitForm:
 
     def _form(self) -> _Widgets:
         if self._widgets is None:
-            shown = {NAME: self.name, **({} if self.data is not None else self._shown())}
+            shown = {NAME: self.name, QUEUE: self.queue, **({} if self.data is not None else self._shown())}
             fields: dict[str, forms.Field] = {NAME: name_field(self.title)}
             fields |= {
                 p.name: parameter_field(p, shown.get(p.name)) for p in self.definition.parameters if p.kind != Kind.GPU

@@ -11,12 +11,13 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.core.errors import Refused
 from portal.quotas.selectors import queues_open_to
 from portal.teams import services
-from portal.teams.models import Membership, Role, User
+from portal.teams.models import Membership, User
 from portal.teams.policy import TABLE, Action, SiteRole
 from portal.teams.selectors import people_of
 from portal.web import capacity
 from portal.web.access import Seat, in_team
 from portal.web.forms import AddMemberForm, show_problems
+from portal.web.queues import queue_cards
 
 
 @require_safe
@@ -87,8 +88,7 @@ def _page(request: HttpRequest, seat: Seat, form: AddMemberForm, status: int = 2
         "form": form,
         "may_manage": seat.may(Action.MANAGE_MEMBERS),
         "may_leave": seat.may(Action.LEAVE_TEAM),
-        "roles": Role.choices,
-        "queue_rows": [row for row in rows if row.queue.pk in open_ids],
+        "queue_cards": queue_cards(row for row in rows if row.queue.pk in open_ids),
         "rights": [(rule.sentence, _who(rule.roles)) for rule in TABLE.values()],
     }
     return render(request, "web/team/page.html", context, status=status)

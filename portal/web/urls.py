@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from portal.web import costs, deeds, health, home, jobs, preferences, queues, submit, team, tokens
+from portal.web import costs, deeds, health, home, job, jobs, preferences, queues, submit, team, tokens
 
 app_name = "web"
 
@@ -18,6 +18,15 @@ _people: Patterns = [
 _jobs: Patterns = [
     path("jobs/", jobs.page, name="jobs"),
     path("jobs/rows/", jobs.rows, name="jobs-rows"),
+]
+
+_job: Patterns = [
+    path("jobs/<uuid:job>/", job.job, name="job"),
+    path("jobs/<uuid:job>/log/", job.job_log, name="job-log"),
+    path("jobs/<uuid:job>/log/<uuid:stream>/download/", job.job_download, name="job-download"),
+    path("jobs/<uuid:job>/cost/", job.job_cost, name="job-cost"),
+    path("jobs/<uuid:job>/events/", job.job_events, name="job-events"),
+    path("jobs/<uuid:job>/manifest/", job.job_manifest, name="job-manifest"),
 ]
 
 _deeds: Patterns = [
@@ -49,5 +58,5 @@ _site: Patterns = [
 
 urlpatterns: Patterns = [
     *_site,
-    path("teams/<slug:team>/", include([*_people, *_jobs, *_deeds, *_submit, *_costs])),
+    path("teams/<slug:team>/", include([*_people, *_jobs, *_job, *_deeds, *_submit, *_costs])),
 ]

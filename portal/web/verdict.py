@@ -36,8 +36,11 @@ def refused(problems: Sequence[Problem]) -> Verdict:
     if never is not None:
         return Verdict("never", _("Can never fit"), never.message)
     fields = len({p.field for p in problems})
-    head = ngettext("%(n)d field is not filled in yet", "%(n)d fields are not filled in yet", fields) % {"n": fields}
-    return Verdict("unknown", head, _("The verdict and the cost follow when they are."))
+    if all(p.code == "required" for p in problems):
+        head = ngettext("%(n)d field is not filled in yet", "%(n)d fields are not filled in yet", fields)
+    else:
+        head = ngettext("%(n)d field needs a change first", "%(n)d fields need a change first", fields)
+    return Verdict("unknown", head % {"n": fields}, _("Then the verdict and the cost stand here."))
 
 
 def of_work(work: WorkSpec, queue: str, rows: Sequence[Row], waiting_jobs: int) -> Verdict:
@@ -46,8 +49,9 @@ def of_work(work: WorkSpec, queue: str, rows: Sequence[Row], waiting_jobs: int) 
     asks = _asks(work, pods)
     shapes = _flavors(rows, work.flavor, gpu=work.gpus > 0)
     if not shapes:
-        return Verdict("unknown", _("No word on what is free"), _("ClusterQueue %(queue)s has no numbers yet.") % {"queue": queue})
-    shortage = min((_short(flavor_rows, asks) for flavor_rows in shapes), key=lambda found: len(found))
+        text = _("ClusterQueue %(queue)s has no numbers yet.") % {"queue": queue}
+        return Verdict("unknown", _("No word on what is free"), text)
+    shortage = min((_short(flavor_rows, asks) for flavor_rows in shapes), key=len)
     if not shortage:
         if waiting_jobs:
             head = ngettext("%(n)d job ahead", "%(n)d jobs ahead", waiting_jobs) % {"n": waiting_jobs}
@@ -59,7 +63,10 @@ def of_work(work: WorkSpec, queue: str, rows: Sequence[Row], waiting_jobs: int) 
     short = _number(asked - row.free)
     head = _("No room now: %(n)s %(what)s short") % {"n": short, "what": _what(row)}
     words = {"asked": _number(asked), "what": _what(row), "free": _number(row.free), "queue": queue}
-    text = _("It asks %(asked)s %(what)s and %(free)s are free in ClusterQueue %(queue)s. It waits its turn and starts by itself.")
+    text = _(
+        "It asks %(asked)s %(what)s and %(free)s are free in ClusterQueue %(queue)s. "
+        "It waits its turn and starts by itself."
+    )
     return Verdict("no-room", head, text % words)
 
 

@@ -103,13 +103,15 @@
     if (queue) follow();
     const note = doc.getElementById("draft-note");
     const words = note.querySelector("[data-bt-draft-words]");
-    const time = new Date(draft.at).toLocaleString([], { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hour12: false });
+    const time = new Date(draft.at).toLocaleString(doc.documentElement.lang === "en" ? "en-GB" : doc.documentElement.lang, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hour12: false });
     words.textContent = words.dataset.words.replace("{time}", time);
     note.hidden = false;
     note.querySelector("[data-bt-draft-drop]").addEventListener("click", () => {
       store.drop();
       location.reload();
     });
+    // From now on it belongs to this form and its key.
+    save();
     setTimeout(changed, 0);
   }
 })();

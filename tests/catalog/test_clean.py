@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from portal.catalog.policy import clean, defaults, parse_definition, wants_gpus
-from portal.catalog.specs import Filled, Offer
+from portal.catalog.specs import Filled, FlavorChoice, Offer
 from portal.core.errors import Refused
 from tests.catalog.definitions import OFFER, every_kind, problem_of, problems_of, with_parameter
 
@@ -212,6 +212,11 @@ def test_a_flavor_that_the_queue_lacks_is_refused_with_those_it_has() -> None:
     )
 
 
+def test_gpus_without_a_number_are_refused() -> None:
+    for value in ({}, {"flavor": "h100"}, {"count": ""}):
+        assert refusal(gpu=value)["values.gpu"] == "Say how many GPUs."
+
+
 def test_a_queue_without_gpus_gives_none() -> None:
     with pytest.raises(Refused) as caught:
         clean(every_kind(), {"script": "true"}, Offer())
@@ -220,14 +225,12 @@ def test_a_queue_without_gpus_gives_none() -> None:
 
 def test_an_image_off_the_list_is_refused_with_the_list() -> None:
     assert refusal(image="evil:latest")["values.image"] == (
-        "The image is not allowed: the text “evil:latest”. Allowed are: busybox:1.37, python:3.12-slim."
+        "The image “evil:latest” is not allowed. Allowed are: busybox:1.37, python:3.12-slim."
     )
 
 
 def test_a_choice_off_the_list_brings_the_nearest() -> None:
-    assert refusal(optimizer="Adam")["values.optimizer"] == (
-        "the text “Adam” is not one of adam, sgd. Did you mean “adam”?"
-    )
+    assert refusal(optimizer="Adam")["values.optimizer"] == ("“Adam” is not one of adam, sgd. Did you mean “adam”?")
 
 
 @pytest.mark.parametrize(
@@ -314,3 +317,24 @@ def test_whether_gpus_are_wanted_is_known_before_the_check() -> None:
     assert not wants_gpus(definition, {"gpu": {"flavor": "", "count": 0}})
     assert not wants_gpus(definition, {"gpu": "many"})
     assert not wants_gpus(with_parameter(kind="text"), {})
+
+
+@pytest.mark.parametrize(
+    "value", ["a.b_c", "a-b-c", "it's", 'say "x"', "#1", "two words", "über", "a&b<c>", "{x}", "%(x)s"]
+)
+def test_case_21_choices_of_any_spelling_are_told_apart(value: str) -> None:
+    definition = with_parameter(kind="choice", choices=[value, "a_b.c", "other"])
+    assert clean(definition, {"x": value}, None).values == {"x": value}
+    with pytest.raises(Refused) as caught:
+        clean(definition, {"x": value + " "}, None)
+    assert problem_of(caught.value).code == "choice"
+
+
+def test_case_21_a_pair_that_the_page_should_not_have_offered_is_refused() -> None:
+    elsewhere = Offer(flavors=(FlavorChoice("a.100_40'gb", "A100", "NVIDIA A100", 4),))
+    definition = with_parameter(kind="gpu")
+    pair = {"x": {"flavor": "a.100_40'gb", "count": 1}}
+    assert clean(definition, pair, elsewhere).values == pair
+    with pytest.raises(Refused) as caught:
+        clean(definition, pair, OFFER)
+    assert "does not have the flavor “a.100_40'gb”" in problem_of(caught.value).message

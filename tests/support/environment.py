@@ -7,6 +7,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from pathlib import Path
 
 from tests.support.servers import PostgresServer
 
@@ -22,6 +23,8 @@ def prepare() -> None:
             del os.environ[name]
     os.environ.pop("REDIS_URL", None)
     os.environ.pop("DATABASE_URL", None)
+    # WhiteNoise warns for every request when its folder is not there.
+    (Path(folder) / "static").mkdir()
     os.environ["BEAMTIME_DATA_DIR"] = folder
     os.environ["BEAMTIME_LOG_LEVEL"] = "ERROR"
     if os.environ.get("BEAMTIME_TEST_DATABASE", "sqlite") == "postgres":

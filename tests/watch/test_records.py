@@ -137,7 +137,7 @@ def test_the_unfinished_line_is_seen_as_it_grows() -> None:
     assert parser.open_text == ""
     parser.feed(HEAD[10:] + b" 10 %\r 20 %")
     assert parser.open_text == " 10 %\r 20 %"
-    parser.feed("\rGr".encode() + "ü".encode()[:1])
+    parser.feed(b"\rGr" + "ü".encode()[:1])
     assert parser.open_text == " 10 %\r 20 %\rGr"
     assert [record.text for record in parser.feed("ü".encode()[1:] + b"\n")] == [" 10 %\r 20 %\rGrü\n".encode()]
     assert parser.open_text == ""

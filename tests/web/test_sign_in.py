@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from django.core import mail
 from django.core.cache import cache
@@ -90,6 +90,12 @@ def test_signing_out_asks_and_says_that_jobs_go_on(client: Client, person: User)
 def test_a_second_factor_is_set_up_and_asked_for(client: Client, person: User) -> None:
     sign_in(client, person)
     page = client.get(reverse("mfa_activate_totp"), follow=True)
+    assert "This page changes how you sign in, so it asks once more." in words(page.content)
+    page = client.post(page.request["PATH_INFO"], {"password": "wrong"})
+    assert "This is not your password." in words(page.content)
+    client.post(reverse("account_reauthenticate"), {"password": PASSWORD})
+
+    page = client.get(reverse("mfa_activate_totp"))
     secret = re.search(r'id="authenticator_secret" value="([A-Z2-7]+)"', page.content.decode())
     assert secret, "the page shows the secret for those who cannot scan the picture"
 
@@ -108,16 +114,13 @@ def test_a_second_factor_is_set_up_and_asked_for(client: Client, person: User) -
 
 
 def test_a_recovery_code_opens_the_account_once(client: Client, person: User) -> None:
-    sign_in(client, person)
-    totp = TOTP.activate(person, "JBSWY3DPEHPK3PXP")
-    client.post(reverse("mfa_generate_recovery_codes"))
-    codes = Authenticator.objects.get(user=person, type=Authenticator.Type.RECOVERY_CODES).wrap().get_unused_codes()
-    assert totp
+    TOTP.activate(person, "JBSWY3DPEHPK3PXP")
+    code = RecoveryCodes.activate(person).get_unused_codes()[0]
     for expected in ("/", None):
-        client.post(reverse("account_logout"))
         sign_in(client, person)
-        answer = client.post(reverse("mfa_authenticate"), {"code": codes[0]})
+        answer = client.post(reverse("mfa_authenticate"), {"code": code})
         assert answer.get("Location") == expected
+        client.logout()
 
 
 @pytest.mark.parametrize(

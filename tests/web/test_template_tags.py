@@ -14,6 +14,7 @@ from django.utils import timezone, translation
 from pytest_django import Settings
 
 from portal.jobs.models import State
+from portal.web import looks
 from portal.web.templatetags import beamtime
 
 ROOT = Path(settings.BASE_DIR)
@@ -167,12 +168,12 @@ def test_a_plain_date_has_no_time() -> None:
 
 
 def test_every_state_of_a_job_has_a_word_an_icon_and_a_colour() -> None:
-    assert set(beamtime.STATES) == set(State)
+    assert set(looks.STATES) == set(State)
     css = (ROOT / "static/css/components.css").read_text()
     for state in State:
         shown = beamtime.state_badge(state)
         assert str(state.label) in shown
-        assert f"icons.svg#{beamtime.STATES[state].icon}" in shown
+        assert f"icons.svg#{looks.STATES[state].icon}" in shown
         assert f".bt-badge--{state}" in css
         assert (ROOT / f"static/img/favicon-{beamtime.state_tone(state)}.svg").exists()
 
@@ -185,6 +186,10 @@ def test_a_state_nobody_knows_is_not_shown_as_something_it_is_not() -> None:
 def test_an_icon_is_silent_unless_it_is_the_only_word() -> None:
     assert 'aria-hidden="true"' in beamtime.icon("send")
     assert 'role="img" aria-label="Sent &amp; done"' in beamtime.icon("send", label="Sent & done")
+
+
+def test_an_icon_that_the_sprite_lacks_is_a_box_and_not_a_hole() -> None:
+    assert "icons.svg#box" in beamtime.icon("from-another-set")
 
 
 @pytest.mark.parametrize(("value", "width"), [(None, "0"), (-5, "0"), (41, "41"), (1000, "100"), (33.333, "33.33")])
@@ -208,15 +213,14 @@ def _sprite() -> set[str]:
 
 
 def test_every_icon_that_a_page_names_is_in_the_sprite() -> None:
-    used = {look.icon for look in beamtime.STATES.values()} | {icon for _, icon in beamtime.VERDICTS.values()}
+    used = {look.icon for look in looks.STATES.values()} | {icon for _, icon in looks.VERDICTS.values()}
     for path in TEMPLATES:
         used |= set(re.findall(r'{%\s*icon\s+"([^"]+)"', path.read_text()))
     assert used <= _sprite(), f"add to static/vendor/icons.txt and run make vendor: {sorted(used - _sprite())}"
 
 
 def test_the_sprite_holds_what_its_list_says() -> None:
-    lines = (ROOT / "static/vendor/icons.txt").read_text().splitlines()
-    assert _sprite() == {line for line in lines if line and not line.startswith("#")}
+    assert _sprite() == looks.known_icons()
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT / "templates")))

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from portal.catalog.policy import limits
 from portal.catalog.policy.kinds_structured import env_value, gpu_value
 from portal.catalog.policy.units import format_duration, format_memory, parse_duration, parse_memory
-from portal.catalog.policy.words import Bad, hint, listed, nearest, number, shown, utf8_size
+from portal.catalog.policy.words import Bad, hint, listed, nearest, number, short, shown, utf8_size
 from portal.catalog.specs import Kind, Offer, Parameter
 
 
@@ -93,7 +93,7 @@ def _choice(parameter: Parameter, raw: object, _offer: Offer | None) -> str:
         message = _("It must be one of {allowed}, not {given}.")
         raise Bad(message.format(allowed=listed(values), given=shown(raw)), code="type")
     guess = nearest(raw, values)
-    message = _("{given} is not one of {allowed}.").format(given=shown(raw), allowed=listed(values))
+    message = _("“{given}” is not one of {allowed}.").format(given=short(raw), allowed=listed(values))
     raise Bad(f"{message} {hint(raw, values)}" if guess else message, code="choice")
 
 
@@ -101,9 +101,11 @@ def _image(parameter: Parameter, raw: object, _offer: Offer | None) -> str:
     values = [choice.value for choice in parameter.choices]
     if isinstance(raw, str) and raw in values:
         return raw
-    message = _("The image is not allowed: {given}. Allowed are: {allowed}.")
-    code = "choice" if isinstance(raw, str) else "type"
-    raise Bad(message.format(given=shown(raw), allowed=listed(values)), code=code)
+    if not isinstance(raw, str):
+        message = _("It must be the name of an image, not {given}. Allowed are: {allowed}.")
+        raise Bad(message.format(given=shown(raw), allowed=listed(values)), code="type")
+    message = _("The image “{given}” is not allowed. Allowed are: {allowed}.")
+    raise Bad(message.format(given=short(raw), allowed=listed(values)), code="choice")
 
 
 def _duration(parameter: Parameter, raw: object, _offer: Offer | None) -> int:

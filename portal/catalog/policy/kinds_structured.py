@@ -9,6 +9,7 @@ from portal.catalog.policy import limits
 from portal.catalog.policy.words import Bad, is_variable_name, listed, number, short, shown, utf8_size
 from portal.catalog.specs import FlavorChoice, Offer, Parameter
 
+_MOST_FAULTS = 20
 _GPU_SHAPE = '{"flavor": "", "count": 1}'
 
 
@@ -21,7 +22,7 @@ def gpu_value(parameter: Parameter, raw: object, offer: Offer | None) -> dict[st
     if unknown:
         message = _("It knows “flavor” and “count”, not {names}.")
         raise Bad(message.format(names=listed(f"“{short(name)}”" for name in unknown)), code="unknown")
-    flavor, count = raw.get("flavor", ""), raw.get("count", 1)
+    flavor, count = raw.get("flavor", ""), raw.get("count", "")
     if not isinstance(flavor, str):
         message = _("The flavor must be a name, or “” for any, not {given}.")
         raise Bad(message.format(given=shown(flavor)), code="type")
@@ -57,7 +58,7 @@ def _offered(flavor: str, count: int, offer: Offer) -> None:
     most = max(choice.most for choice in offer.flavors if not flavor or choice.name == flavor)
     if count > most:
         message = _("It asks {count} GPUs; this queue can give {most} at most. Take {most} or fewer.")
-        raise Bad(message.format(count=number(count), most=number(most)), code="range")
+        raise Bad(message.format(count=number(count), most=number(most)), code="never_fits")
 
 
 def _words(choice: FlavorChoice) -> str:
@@ -87,7 +88,7 @@ def env_value(_parameter: Parameter, raw: object, _offer: Offer | None) -> dict[
             faults.append(f"{name}: {bad.messages[0]}")
         found[name] = str(value)
     if faults:
-        raise Bad(*faults, code="env")
+        raise Bad(*faults[:_MOST_FAULTS], code="env")
     if size > limits.ENV_BYTES:
         message = _("All names and values together have {size} bytes; {most} is the most.")
         raise Bad(message.format(size=number(size), most=number(limits.ENV_BYTES)), code="too_large")

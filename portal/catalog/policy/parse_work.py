@@ -133,7 +133,9 @@ class _Reader:
     def _from(self, path: str, name: object, kinds: frozenset[Kind], given: frozenset[str] | None) -> From:
         found = From(self._name(f"{path}.from", name, kinds))
         parameter = self.parameters.get(found.name)
-        if parameter is not None and given is not None and parameter.may_be_missing and found.name not in given:
+        if parameter is None or parameter.kind not in kinds or given is None:
+            return found
+        if parameter.may_be_missing and found.name not in given:
             message = _(
                 "“{name}” may be left empty. Give it a default, or put this inside {{“if”: “{name}”, “then”: […]}}."
             )

@@ -71,7 +71,7 @@ def shipped_templates(images: Images) -> tuple[Shipped, ...]:
             "array",
             "Array of runs",
             "The same program many times, each run with its own learning rate and its own log.",
-            "grid-3x3-gap",
+            "grid-3x3-gap-fill",
             50,
             _array(images),
         ),

@@ -17,7 +17,6 @@ import urllib3
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import RESTClientObject, should_bypass_proxies
 from kubernetes.config import load_incluster_config, load_kube_config
-from kubernetes.config.config_exception import ConfigException
 
 from portal.clusters.specs import PassingError
 
@@ -172,7 +171,7 @@ class Connection:
                 load_kube_config(config_file=self._kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
             else:
                 load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
-        except (ConfigException, OSError, ValueError) as error:
+        except Exception as error:  # the loader raises whatever a malformed file leads it to
             where = self._kubeconfig or "the pod's service account"
             # Passing: an operator mends it, and no job is worth less for it.
             raise PassingError(f"The cluster's address and credentials cannot be read from {where}: {error}") from error

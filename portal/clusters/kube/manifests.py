@@ -203,8 +203,19 @@ def _pod(spec: JobSpec) -> Manifest:
 
 def _env(spec: JobSpec) -> list[Manifest]:
     work = spec.work
+    forced: dict[str, str] = {}
+    if not work.gpus:
+        # NVIDIA's container runtime otherwise shows every GPU of the node to an image that asks for all of them.
+        forced["NVIDIA_VISIBLE_DEVICES"] = "void"
+    if work.runs == 1:
+        # Kubernetes sets it in an array only; the same script runs in both.
+        forced["JOB_COMPLETION_INDEX"] = "0"
     given = {name for name, _ in work.env} | set(work.secret_env)
-    plain = [(name, value) for name, value in FRIENDLY_ENV if name not in given] + list(work.env)
+    plain = [
+        *((name, value) for name, value in FRIENDLY_ENV if name not in given),
+        *((name, value) for name, value in work.env if name not in forced),
+        *forced.items(),
+    ]
     hidden = [
         {"name": name, "valueFrom": {"secretKeyRef": {"name": spec.name, "key": name}}} for name in work.secret_env
     ]

@@ -26,10 +26,8 @@ WATCH, SILENCE = 240, 90.0
 RELIST_AT_MOST_EVERY = 5.0
 FIRST_WAIT, LONGEST_WAIT = 0.2, 10.0
 GONE = 410
-# From this version there is no way on: too old, or none of this server.
-NO_WAY_ON = frozenset({400, 404, GONE})
-# Refusals in a row after which a fresh list is tried all the same.
-PATIENCE = 8
+# Answers in a row that lead nowhere, after which a fresh list is tried: perhaps there is no way on from this version.
+NONSENSE = 3
 
 
 class Sink(Protocol):
@@ -58,6 +56,8 @@ class Reflector:
         self._broken = asyncio.Event()
         self._listed_at = float("-inf")
         self._failures = 0
+        self._nonsense = 0
+        self._silent = False
 
     def interrupt(self) -> None:
         """The line is known to be dead although it looks alive."""
@@ -71,11 +71,12 @@ class Reflector:
                     while True:
                         await self._unless_broken(self._once(session))
             except Refusal as error:
-                if error.status in NO_WAY_ON or self._failures >= PATIENCE:
-                    self._version = ""
                 if error.status == GONE:
+                    self._version = ""
                     continue
-                await self._rest(f"{error.status} {error.message}", error.retry_after)
+                await self._rest(f"{error.status} {error.message}", wait=error.retry_after, nonsense=True)
+            except ValueError as error:
+                await self._rest(f"{type(error).__name__} {error}".strip(), nonsense=True)
             except (PassingError, *TROUBLE) as error:
                 await self._rest(f"{type(error).__name__} {error}".strip())
 
@@ -85,6 +86,7 @@ class Reflector:
             await self._list(session)
         began = asyncio.get_running_loop().time()
         await self._watch(session)
+        self._failures = self._nonsense = 0
         if asyncio.get_running_loop().time() - began < 1:
             # A server or proxy that ends every watch at once must not be asked a thousand times a second.
             await asyncio.sleep(FIRST_WAIT)
@@ -124,6 +126,7 @@ class Reflector:
                 event = json.loads(line)
                 if isinstance(event, dict):
                     self._apply(event)
+                self._failures = self._nonsense = 0
 
     async def _heard(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         async for chunk in chunks:
@@ -155,14 +158,19 @@ class Reflector:
                 each.cancel()
             await asyncio.gather(task, alarm, return_exceptions=True)
 
-    async def _rest(self, why: str, wait: float | None = None) -> None:
-        if self._failures == 0:
+    async def _rest(self, why: str, *, wait: float | None = None, nonsense: bool = False) -> None:
+        """Wait before the next try, longer each time. `nonsense`: the server answered, and it was of no use."""
+        if not self._silent:
             logger.warning("the watch of %s is interrupted: %s", self._kind, why)
+        self._silent = True
+        self._nonsense += nonsense
+        if self._nonsense >= NONSENSE:
+            self._version, self._nonsense = "", 0
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(self._failures, 10))
         self._failures += 1
         await asyncio.sleep(wait if wait is not None else longest * random.uniform(0.5, 1.0))  # noqa: S311
 
     def _recovered(self) -> None:
-        if self._failures:
-            logger.info("the watch of %s goes on after %d failures", self._kind, self._failures)
-        self._failures = 0
+        if self._silent:
+            logger.info("the watch of %s goes on", self._kind)
+        self._silent = False

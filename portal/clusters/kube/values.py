@@ -12,7 +12,9 @@ from typing import Any
 GIB = Decimal(1024**3)
 
 # https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
-_QUANTITY = re.compile(r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<suffix>[numkMGTPE]|[KMGTPE]i|[eE][+-]?\d{1,9})?")
+_QUANTITY = re.compile(
+    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<suffix>[numkMGTPE]|[KMGTPE]i|[eE][+-]?\d{1,9})?", re.ASCII
+)
 _SUFFIXES = {
     "n": Decimal("1e-9"),
     "u": Decimal("1e-6"),
@@ -53,7 +55,10 @@ def number(value: object) -> int | None:
 
 
 def time(value: object) -> datetime | None:
-    """An RFC 3339 time as an aware datetime in UTC; None where there is none. Go's zero time is none."""
+    """An RFC 3339 time as an aware datetime in UTC; None where there is none.
+
+    Go's zero time and Unix's are none: a container that could not be started has "1970-01-01T00:00:00Z" as its start.
+    """
     if not isinstance(value, str):
         return None
     try:
@@ -61,7 +66,7 @@ def time(value: object) -> datetime | None:
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return moment if moment.year > 1 else None
+    return moment if moment.year > 1970 else None
 
 
 def quantity(value: object) -> Decimal | None:

@@ -5,6 +5,7 @@
 """
 
 from portal.core.bus.announce import announce
-from portal.core.bus.fanout import Hub, Message, Subscription, hub
+from portal.core.bus.fanout import Hub, Message, Subscription
+from portal.core.bus.process import hub
 
 __all__ = ["Hub", "Message", "Subscription", "announce", "hub"]

@@ -75,6 +75,7 @@ class Migration(migrations.Migration):
                         to="usage.interval",
                     ),
                 ),
+                ("sku", models.CharField(max_length=80)),
                 ("seconds", models.PositiveBigIntegerField()),
                 ("newest_price", models.PositiveBigIntegerField(default=0)),
                 (
@@ -92,6 +93,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name": "unpriced interval",
+                "indexes": [models.Index(fields=["sku", "newest_price"], name="unpriced_to_look_at")],
             },
         ),
     ]

@@ -157,16 +157,19 @@ class Migration(migrations.Migration):
                 ("flavor", models.CharField(blank=True, max_length=63)),
                 ("nodes", models.JSONField(blank=True, default=list)),
                 ("exit_code", models.IntegerField(blank=True, null=True)),
+                ("revision", models.PositiveIntegerField(default=1)),
                 ("created_at", models.DateTimeField(blank=True, null=True)),
                 ("admitted_at", models.DateTimeField(blank=True, null=True)),
                 ("started_at", models.DateTimeField(blank=True, null=True)),
                 ("ended_at", models.DateTimeField(blank=True, null=True)),
+                ("requeued_at", models.DateTimeField(blank=True, null=True)),
                 ("due_at", models.DateTimeField(blank=True, null=True)),
                 ("claim_token", models.UUIDField(blank=True, null=True)),
                 ("claimed_until", models.DateTimeField(blank=True, null=True)),
                 ("tries", models.PositiveIntegerField(default=0)),
                 ("last_error", models.TextField(blank=True)),
                 ("withdrawn_at", models.DateTimeField(blank=True, null=True)),
+                ("stored_at", models.DateTimeField(blank=True, null=True)),
                 (
                     "job",
                     models.ForeignKey(
@@ -210,6 +213,7 @@ class Migration(migrations.Migration):
                 ("cluster_reason", models.CharField(blank=True, max_length=120)),
                 ("cluster_message", models.TextField(blank=True)),
                 ("gone", models.BooleanField(default=False)),
+                ("past", models.BooleanField(default=False)),
                 (
                     "attempt",
                     models.ForeignKey(
@@ -256,14 +260,33 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="attempt",
             index=models.Index(
-                condition=models.Q(("state__in", ["queued", "starting", "running"])),
+                condition=models.Q(("state__in", ["queued", "starting", "running", "cancelling"])),
                 fields=["state"],
                 name="attempts_in_cluster",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="attempt",
+            index=models.Index(
+                condition=models.Q(("due_at__isnull", True), ("withdrawn_at__isnull", True)),
+                fields=["ended_at"],
+                name="attempts_kept",
             ),
         ),
         migrations.AddConstraint(
             model_name="attempt",
             constraint=models.UniqueConstraint(fields=("job", "number"), name="attempt_once"),
+        ),
+        migrations.AddConstraint(
+            model_name="attempt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("due_at__isnull", False),
+                    models.Q(("state__in", ["submitted", "cancelling"]), _negated=True),
+                    _connector="OR",
+                ),
+                name="attempt_promised",
+            ),
         ),
         migrations.AddConstraint(
             model_name="jobsecret",

@@ -14,7 +14,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     # Rejected even now: the object was seen, and then a part of it, its Secret, was refused.
     State.QUEUED: _ENDS | {State.STARTING, State.RUNNING, State.CANCELLING, State.REJECTED},
     # Back to the queue when Kueue takes the quota away.
-    State.STARTING: _ENDS | {State.QUEUED, State.RUNNING, State.CANCELLING},
+    State.STARTING: _ENDS | {State.QUEUED, State.RUNNING, State.CANCELLING, State.REJECTED},
     State.RUNNING: _ENDS | {State.QUEUED, State.CANCELLING},
     # A true end that came before the deletion took effect wins.
     State.CANCELLING: frozenset({State.CANCELLED, State.SUCCEEDED, State.FAILED}),

@@ -53,11 +53,11 @@ def _pending_words(reserved: Condition) -> Words:
     more, never = _MORE.search(message), _NEVER.search(message)
     if more:
         resource, flavor, count = more.groups()
-        sentence = f"No room now: {count} more of {_resource(resource)} needed in flavor {flavor}. It starts by itself."
+        sentence = f"No room now: {_more(count, resource)} in flavor {flavor}. It starts by itself once others end."
         return Words(reason_code=Reason.QUOTA, reason=sentence, **own)
     if never:
         resource, _flavor, asked, most = never.groups()
-        sentence = f"Can never fit: it asks {asked} of {_resource(resource)}, the most this queue can give is {most}."
+        sentence = f"Can never fit: it asks {asked} {_plural(resource)}, the most this queue can give is {most}."
         return Words(reason_code=Reason.NEVER_FITS, reason=f"{sentence} Cancel it and ask for less.", **own)
     closed = _CLOSED.search(message)
     if closed:
@@ -95,8 +95,17 @@ def _evicted_words(evicted: Condition | None, reserved: Condition | None) -> Wor
     return Words(reason_code=Reason.EVICTED, reason=f"{why} {back}", **own)
 
 
-def _resource(name: str) -> str:
-    return {"cpu": "cores", "memory": "memory"}.get(name, "GPUs" if name.endswith("gpu") else name)
+def _more(count: str, resource: str) -> str:
+    """What is short, with Kueue's own number, which is a Kubernetes quantity such as "2", "500m" or "4Gi"."""
+    if resource.endswith("gpu") and count == "1":
+        return "1 more GPU is needed"
+    if resource == "memory":
+        return f"{count} more memory is needed"
+    return f"{count} more {_plural(resource)} are needed"
+
+
+def _plural(resource: str) -> str:
+    return {"cpu": "cores", "memory": "of memory"}.get(resource, "GPUs" if resource.endswith("gpu") else resource)
 
 
 def _own(source: Condition | None) -> dict[str, str]:

@@ -5,7 +5,7 @@ its attempt inside the same transaction, behind the lock that the attempt's UPDA
 """
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
@@ -59,22 +59,27 @@ def snapshot_of(attempt: Attempt, pods: Iterable[Pod]) -> AttemptSnapshot:
 
 
 def apply(
-    attempt: Attempt, before: AttemptSnapshot, reduction: Reduction, *, moment: datetime, **columns: object
+    attempt: Attempt,
+    before: AttemptSnapshot,
+    reduction: Reduction,
+    *,
+    moment: datetime,
+    guard: Mapping[str, object] | None = None,
+    **columns: object,
 ) -> bool:
     """Store what a reduction changed, and `columns` of the attempt beside it. False if somebody else changed it first.
 
-    Inside the caller's transaction; nothing is written when it answers False. Nothing at all changes if the facts were
-    known already.
+    Inside the caller's transaction; nothing is written when it answers False. Facts that were known already write
+    nothing. `guard` names more columns that must still be what they were, such as the claim.
     """
     after = reduction.after
     changed = _changed(before, after)
-    due = _due(before, after, withdraw=reduction.withdraw, moment=moment)
-    if after.state is not before.state:
-        columns = due | columns
-    if not changed and not columns and before.pods == after.pods:
-        return True
-    guard = Attempt.objects.filter(pk=attempt.pk, revision=attempt.revision)
-    if not guard.update(revision=F("revision") + 1, **changed, **columns):
+    due = {} if after.state is before.state else _due(before, after, withdraw=reduction.withdraw, moment=moment)
+    columns = due | columns
+    row = Attempt.objects.filter(pk=attempt.pk, revision=attempt.revision, **(guard or {}))
+    if not changed and before.pods == after.pods:
+        return not columns or bool(row.update(**columns))
+    if not row.update(revision=F("revision") + 1, **changed, **columns):
         return False
     _store_pods(attempt, before, after)
     record_events(attempt.job, attempt, reduction.happenings)

@@ -2,8 +2,9 @@
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from enum import Enum
 from uuid import UUID, uuid4
 
 from django.conf import settings
@@ -14,15 +15,14 @@ from portal.clusters.specs import (
     ClusterError,
     Created,
     JobSpec,
-    NameTaken,
     ObjectRef,
     PassingError,
     PermanentError,
-    SpaceMissing,
 )
 from portal.core.clock import now
 from portal.core.secrets import SecretUnreadable, open_sealed
-from portal.jobs.models import Attempt, State
+from portal.jobs.models import TERMINAL, Attempt, State
+from portal.jobs.policy import IN_CLUSTER
 from portal.jobs.policy.specs_of import spec_of_job
 from portal.quotas import services as quotas
 from portal.quotas.models import LocalQueue
@@ -33,6 +33,10 @@ logger = logging.getLogger(__name__)
 LEASE = timedelta(seconds=60)
 # A call that would begin with less of the lease left is not begun, so that none outlives its claim.
 LEAST_LEASE_SECONDS = 25.0
+
+
+class NoPlace(PassingError):
+    """The cluster refuses to make the team's namespace or LocalQueue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,13 @@ class Trouble:
 @dataclass(frozen=True, slots=True)
 class NotBegun:
     """The claim was too old to begin."""
+
+
+class Wish(Enum):
+    """What the cluster shall have of an attempt."""
+
+    OBJECT = "object"
+    NOTHING = "nothing"
 
 
 Outcome = Made | Deleted | Trouble | NotBegun
@@ -107,7 +118,9 @@ def claim(*, limit: int, only: int | None = None) -> list[Errand]:
         .prefetch_related("job__secrets")
         .order_by("due_at", "pk")
     )
-    return [_errand(attempt, token, good_until) for attempt in claimed]
+    wanted = [(attempt, _wish(attempt)) for attempt in claimed]
+    _let_go([attempt.pk for attempt, wish in wanted if wish is None], token)
+    return [_errand(attempt, token, good_until, wish) for attempt, wish in wanted if wish is not None]
 
 
 def prepare(errands: list[Errand]) -> list[Errand]:
@@ -121,7 +134,7 @@ def prepare(errands: list[Errand]) -> list[Errand]:
             continue
         if queue.pk not in known:
             known[queue.pk] = _provision(queue)
-        prepared.append(_with(errand, hindered=known[queue.pk]))
+        prepared.append(replace(errand, hindered=known[queue.pk]))
     return prepared
 
 
@@ -143,32 +156,39 @@ def run(errand: Errand) -> Outcome:
         return Trouble(PassingError(f"{type(error).__name__} inside Beamtime; see its log"))
 
 
-def free_claims(errands: list[Errand]) -> None:
-    """Give claims back whose errands were not begun."""
-    for errand in errands:
-        Attempt.objects.filter(pk=errand.attempt_id, claim_token=errand.token).update(
-            claim_token=None, claimed_until=None
-        )
+def _wish(attempt: Attempt) -> Wish | None:
+    """What the cluster shall have of an attempt; None if that is what it has.
+
+    A state may have moved since the row was claimed: what the watcher saw meanwhile needs no making, and must on no
+    account be deleted.
+    """
+    if attempt.state == State.SUBMITTED:
+        return Wish.OBJECT
+    if attempt.state == State.CANCELLING or attempt.state in TERMINAL:
+        return Wish.NOTHING
+    return None
 
 
-def is_final(error: ClusterError) -> bool:
-    """Whether the cluster will never make this object."""
-    return isinstance(error, PermanentError | NameTaken)
+def _let_go(ids: list[int], token: UUID) -> None:
+    """Nothing to do for these. What became cancelling in this moment stays due."""
+    if ids:
+        claimed = Attempt.objects.filter(pk__in=ids, claim_token=token)
+        claimed.filter(state__in=IN_CLUSTER - {State.CANCELLING}).update(due_at=None)
+        claimed.update(claim_token=None, claimed_until=None)
 
 
 def _free(attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
     return attempts.filter(Q(claimed_until=None) | Q(claimed_until__lt=now()))
 
 
-def _errand(attempt: Attempt, token: UUID, good_until: float) -> Errand:
+def _errand(attempt: Attempt, token: UUID, good_until: float, wish: Wish) -> Errand:
     job = attempt.job
     cluster = job.queue.cluster_queue.cluster
-    wanted = attempt.state == State.SUBMITTED
     hindered: ClusterError | None = None
     secrets: dict[str, str] = {}
-    if wanted:
+    if wish is Wish.OBJECT:
         try:
-            secrets = {secret.name: open_sealed(secret.sealed) for secret in job.secrets.all()}
+            secrets = {secret.name: open_sealed(bytes(secret.sealed)) for secret in job.secrets.all()}
         except SecretUnreadable:
             hindered = PermanentError(
                 "SecretUnreadable", "A secret of this job was sealed with a key that is no longer there."
@@ -180,7 +200,7 @@ def _errand(attempt: Attempt, token: UUID, good_until: float) -> Errand:
         ref=ObjectRef(
             cluster=cluster.name, namespace=attempt.namespace, name=attempt.object_name, uid=attempt.object_uid
         ),
-        spec=spec_of_job(job, attempt.number) if wanted else None,
+        spec=spec_of_job(job, attempt.number) if wish is Wish.OBJECT else None,
         secrets=secrets,
         queue=job.queue,
         hindered=hindered,
@@ -197,38 +217,3 @@ def _provision(queue: LocalQueue) -> ClusterError | None:
     except ClusterError as error:
         return error
     return None
-
-
-class NoPlace(PassingError):
-    """The cluster refuses to make the team's namespace or LocalQueue."""
-
-
-def _with(errand: Errand, *, hindered: ClusterError | None) -> Errand:
-    return Errand(
-        attempt_id=errand.attempt_id,
-        token=errand.token,
-        backend=errand.backend,
-        ref=errand.ref,
-        spec=errand.spec,
-        secrets=errand.secrets,
-        queue=errand.queue,
-        hindered=hindered,
-        good_until=errand.good_until,
-    )
-
-
-__all__ = [
-    "Deleted",
-    "Errand",
-    "Made",
-    "NoPlace",
-    "NotBegun",
-    "Outcome",
-    "SpaceMissing",
-    "Trouble",
-    "claim",
-    "free_claims",
-    "is_final",
-    "prepare",
-    "run",
-]

@@ -1,17 +1,14 @@
 """Taking in what the cluster says."""
 
-import logging
-
 from django.db import transaction
 
 from portal.clusters.specs import AttemptFacts
 from portal.core import leases
 from portal.core.clock import now
+from portal.core.errors import Missing
 from portal.core.leases import Fence
 from portal.jobs import policy
 from portal.jobs.services.changes import apply, attempts_with_terms, snapshot_of, terms_of
-
-logger = logging.getLogger(__name__)
 
 # How often a write may find that another was faster, before something must be wrong.
 PATIENCE = 20
@@ -20,8 +17,8 @@ PATIENCE = 20
 def observe(facts: AttemptFacts, *, fence: Fence | None = None) -> None:
     """Apply what the cluster says about one attempt; repeated and older facts change nothing.
 
-    `fence` proves that the caller still leads; raises `FencedOff` if not. Facts about an attempt that this portal does
-    not have are ignored.
+    `fence` proves that the caller still leads; raises `FencedOff` if not, and `Missing` for an attempt that this
+    portal does not have.
     """
     for _ in range(PATIENCE):
         if _try(facts, fence):
@@ -34,8 +31,7 @@ def _try(facts: AttemptFacts, fence: Fence | None) -> bool:
     leases.check(fence)
     attempt = attempts_with_terms().filter(object_name=facts.name).first()
     if attempt is None or str(attempt.job_id) != facts.job_id or attempt.namespace != facts.namespace:
-        logger.warning("%s/%s is marked as ours, but there is no such job", facts.namespace, facts.name)
-        return True
+        raise Missing(f"{facts.namespace}/{facts.name} is marked as ours, but there is no such job.")
     moment = now()
     before = snapshot_of(attempt, attempt.pods.all())
     reduction = policy.reduce(before, facts, terms_of(attempt), seen_at=moment)

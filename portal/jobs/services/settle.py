@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
 
 from portal.clusters.specs import (
     AttemptFacts,
@@ -23,7 +22,7 @@ from portal.jobs import policy
 from portal.jobs.models import Attempt, State
 from portal.jobs.policy import AttemptSnapshot, Happening, Reason, Reduction, Words, reasons
 from portal.jobs.services.changes import apply, attempts_with_terms, snapshot_of, terms_of
-from portal.jobs.services.errands import Deleted, Errand, Made, NoPlace, NotBegun, Outcome, Trouble, is_final
+from portal.jobs.services.errands import Deleted, Errand, Made, NoPlace, NotBegun, Outcome, Trouble
 from portal.quotas import services as quotas
 
 FIRST_PAUSE, LONGEST_PAUSE, LONGEST_DELETION_PAUSE = 0.5, 60.0, 5.0
@@ -60,7 +59,7 @@ def _try(errand: Errand, outcome: Outcome) -> bool:
     step = _step(errand, outcome, attempt, before, moment)
     if step.due_at is not None and step.due_at <= moment:
         nudge("jobs.dispatch", attempt.pk)
-    return apply(attempt, before, step.reduction, moment=moment, **step.columns)
+    return apply(attempt, before, step.reduction, moment=moment, guard={"claim_token": errand.token}, **step.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +75,7 @@ def _step(errand: Errand, outcome: Outcome, attempt: Attempt, before: AttemptSna
     if isinstance(outcome, Deleted):
         return _deleted(outcome, attempt, before, moment)
     assert isinstance(outcome, Trouble)  # noqa: S101 (for the type checker; nothing else is left)
-    if errand.spec is not None and is_final(outcome.error):
+    if errand.spec is not None and isinstance(outcome.error, PermanentError):
         return _refused(outcome.error, errand, attempt, before, moment)
     return _hindered(outcome.error, errand, attempt, before, moment)
 
@@ -104,8 +103,8 @@ def _made(errand: Errand, outcome: Made, attempt: Attempt, before: AttemptSnapsh
         reduction = policy.reduce(before, facts, terms_of(attempt), seen_at=moment)
     else:
         # The watcher was faster, or a cancellation came meanwhile: only what it could not know is added.
-        known = {"object_uid": before.object_uid or created.uid, "created_at": before.created_at or created.created_at}
-        reduction = Reduction(after=replace(before, **known))
+        uid, created_at = before.object_uid or created.uid, before.created_at or created.created_at
+        reduction = Reduction(after=replace(before, object_uid=uid, created_at=created_at))
     # Asked to go while it was being made: now there is something to delete.
     due_at = {State.SUBMITTED: None, State.CANCELLING: moment}.get(before.state, attempt.due_at)
     digest = errand.spec.digest if errand.spec is not None else attempt.spec_digest
@@ -142,7 +141,7 @@ def gone_at(gone: AttemptSnapshot, moment: datetime) -> datetime:
 
 def _refused(error: ClusterError, errand: Errand, attempt: Attempt, before: AttemptSnapshot, moment: datetime) -> _Step:
     """The cluster will never make it: rejected, with its own words."""
-    if before.state not in (State.SUBMITTED, State.QUEUED):
+    if not policy.may_follow(before.state, State.REJECTED):
         due_at = moment if before.state is State.CANCELLING else attempt.due_at
         return _finish(Reduction(after=before), due_at, error=str(error))
     taken = isinstance(error, NameTaken)
@@ -180,11 +179,11 @@ def _hindered(
 def _hindered_words(error: ClusterError, attempt: Attempt, before: AttemptSnapshot, moment: datetime) -> Words:
     cancelling = before.state is State.CANCELLING
     since = (attempt.job.cancel_requested_at if cancelling else None) or attempt.job.submitted_at
-    said = {"cluster_reason": type(error).__name__, "cluster_message": str(error)}
+    said = {"cluster_message": str(error)}
     if moment - since > PATIENCE:
         sentence = reasons.no_word(f"{since:%d %b %Y, %H:%M} UTC")
         return Words(reason_code=Reason.NO_WORD, reason=sentence, **said)
-    if isinstance(error, NoPlace):
+    if isinstance(error, NoPlace | SpaceMissing):
         return Words(reason_code=Reason.CHECKING, reason=reasons.no_place(), **said)
     sentence = reasons.checking_end() if cancelling else reasons.checking()
     return Words(reason_code=Reason.CHECKING, reason=sentence, **said)
@@ -232,9 +231,8 @@ def _settle_made(done: list[tuple[Errand, Made]]) -> set[int]:
         # Submitted, so nothing was seen of it yet: it has no pods to load.
         before = snapshot_of(attempt, ())
         step = _made(errand, outcome, attempt, before, moment)
-        if not apply(attempt, before, step.reduction, moment=moment, **step.columns):
+        if not apply(
+            attempt, before, step.reduction, moment=moment, guard={"claim_token": errand.token}, **step.columns
+        ):
             left.add(errand.attempt_id)
     return left
-
-
-__all__ = ["F", "settle", "settle_all"]

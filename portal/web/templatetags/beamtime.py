@@ -1,6 +1,5 @@
 """How states, icons, numbers, durations, times and money look on every page: the one home of these forms."""
 
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
@@ -15,48 +14,12 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language, gettext
 
 from portal.jobs.models import State
+from portal.web.looks import STATES, VERDICTS, known_icons, known_state
 
 register = template.Library()
 
 Number = int | float | Decimal
 
-
-@dataclass(frozen=True, slots=True)
-class StateLook:
-    """What a job's state is drawn as; its word is its label. `tone` names its colour in bars and favicons."""
-
-    icon: str
-    tone: str
-
-
-STATES: dict[State, StateLook] = {
-    State.SUBMITTED: StateLook("send", "neutral"),
-    State.QUEUED: StateLook("hourglass-split", "queued"),
-    State.STARTING: StateLook("circle-half", "starting"),
-    State.RUNNING: StateLook("play-circle-fill", "running"),
-    State.CANCELLING: StateLook("slash-circle", "neutral"),
-    State.SUCCEEDED: StateLook("check-circle-fill", "succeeded"),
-    State.FAILED: StateLook("x-octagon-fill", "failed"),
-    State.CANCELLED: StateLook("slash-circle-fill", "neutral"),
-    State.REJECTED: StateLook("dash-circle-fill", "failed"),
-    State.LOST: StateLook("question-diamond-fill", "lost"),
-}
-
-# What a verdict on waiting or fit looks like, by its kind: its tone (bt-verdict--<tone>) and its icon.
-VERDICTS: dict[str, tuple[str, str]] = {
-    "now": ("good", "play-circle-fill"),
-    "ahead": ("queued", "hourglass-split"),
-    "no-room": ("queued", "hourglass-split"),
-    "pieces": ("queued", "puzzle"),
-    "team-limit": ("queued", "people"),
-    "held": ("queued", "person-lock"),
-    "never": ("bad", "x-octagon-fill"),
-    "misconfigured": ("bad", "wrench"),
-    "image": ("bad", "box-seam"),
-    "node": ("bad", "hdd-network"),
-    "no-word": ("lost", "question-diamond-fill"),
-    "unknown": ("neutral", "question-diamond-fill"),
-}
 
 # ISO code -> what stands with the number. A currency without an own sign keeps its code.
 _SIGNS = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥", "CHF": "CHF", "SEK": "kr", "NOK": "kr", "DKK": "kr"}
@@ -65,18 +28,16 @@ _SIGN_BEHIND = ("de", "fr", "es", "it", "pl", "cs", "sv", "fi")
 _NONE = mark_safe('<span class="bt-none">–</span>')
 
 
-def _known(state: object) -> State:
-    """A state by its value; an unheard-of one reads as lost rather than as something it is not."""
-    return State(str(state)) if str(state) in State.values else State.LOST
-
-
 # --- icons and states ------------------------------------------------------------------------------------------
 
 
 @register.simple_tag
 def icon(name: str, label: str = "", extra: str = "") -> SafeString:
-    """`{% icon "send" %}`: an icon of the sprite (static/vendor/icons.txt); decorative unless it has a label."""
-    address = f"{static('img/icons.svg')}#{name}"
+    """`{% icon "send" %}`: an icon of the sprite (static/vendor/icons.txt); decorative unless it has a label.
+
+    A name that is not there, such as one from an older template, is drawn as a box rather than as nothing.
+    """
+    address = f"{static('img/icons.svg')}#{name if name in known_icons() else 'box'}"
     classes = f"bt-icon {extra}".strip()
     if label:
         return format_html(
@@ -88,7 +49,7 @@ def icon(name: str, label: str = "", extra: str = "") -> SafeString:
 @register.simple_tag
 def state_badge(state: object, size: str = "") -> SafeString:
     """`{% state_badge job.state %}`: the pill with icon, word and colour; `"large"` stands beside a page title."""
-    known = _known(state)
+    known = known_state(state)
     return format_html(
         '<span class="bt-badge bt-badge--{}{}">{}{}</span>',
         known.value,
@@ -101,20 +62,20 @@ def state_badge(state: object, size: str = "") -> SafeString:
 @register.simple_tag
 def state_icon(state: object) -> SafeString:
     """The state's icon in its colour, to stand beside the word (filters, steps, stream menus)."""
-    known = _known(state)
+    known = known_state(state)
     return icon(STATES[known].icon, extra=f"bt-state-icon--{known.value}")
 
 
 @register.filter
 def state_word(state: object) -> str:
     """ "running" -> "Running"."""
-    return str(_known(state).label)
+    return str(known_state(state).label)
 
 
 @register.filter
 def state_tone(state: object) -> str:
     """The colour group of a state: neutral, queued, starting, running, succeeded, failed or lost."""
-    return STATES[_known(state)].tone
+    return STATES[known_state(state)].tone
 
 
 @register.filter

@@ -145,7 +145,8 @@ class Machine:
     # --- seeing ---
 
     def latest(self, name: str) -> AttemptFacts | None:
-        return (self.seen.get(name) or [None])[-1]
+        seen = self.seen.get(name)
+        return seen[-1] if seen else None
 
     def wait(self, name: str, check: Callable[[AttemptFacts], Any], what: str, seconds: float = LONG) -> AttemptFacts:
         def met() -> AttemptFacts | None:
