@@ -19,7 +19,7 @@ find_python = \
 		if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then python=$$name; break; fi; \
 	done; \
 	if [ -z "$${python:-}" ]; then \
-		echo "Beamtime needs Python 3.11 or newer; found $$(python3 --version 2>&1 || echo none)." >&2; \
+		echo "Beamtime needs Python 3.11 or newer; found $$(python3 --version 2>/dev/null || echo none)." >&2; \
 		echo "On Debian or Ubuntu: sudo apt install python3 python3-venv. On macOS: brew install python." >&2; \
 		exit 1; \
 	fi; \
@@ -52,7 +52,7 @@ tty=0; if [ -t 1 ]; then tty=1; fi; \
 		/^Requirement already satisfied/ { n++; say(n " packages found, the last one " $$4) } \
 		/^Installing collected packages/ { n = 1; say("installing all of them") } \
 		END { if (tty) printf "\r\033[K"; exit failed }' \
-	|| { tail -n 15 "$(VENV)/install.log" >&2; echo "The installation failed; all of it is in $(VENV)/install.log." >&2; exit 1; }; \
+	|| { grep -v '^@failed@$$' "$(VENV)/install.log" | tail -n 15 >&2; echo "The installation failed; all of it is in $(VENV)/install.log." >&2; exit 1; }; \
 echo "$$wanted" > "$$stamp"; \
 echo "Installed."
 endef

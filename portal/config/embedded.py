@@ -24,12 +24,14 @@ import uvicorn
 from celery.beat import EmbeddedService
 from celery.worker import WorkController
 from django.conf import settings
-from django.db import connections
+from django.db import connection, connections
 
 from portal.clusters.gateway import backend_of
 from portal.clusters.local.backend import LocalBackend
 from portal.clusters.models import BackendKind, Cluster
 from portal.config.celery import app
+from portal.core.clock import now
+from portal.core.models import Lease
 from portal.watch.runner import run as watch
 
 logger = logging.getLogger(__name__)
@@ -120,6 +122,7 @@ def serve(sock: socket.socket, *, on_start: Callable[[], None], say: Callable[[s
 
     server = _Server(application, on_start)
     with _signals(server):
+        _end_stale_leases()
         tasks, watcher = _Tasks(), _Watcher(settings.BEAMTIME_CLUSTER_NAME)
         try:
             tasks.start()
@@ -134,6 +137,12 @@ def serve(sock: socket.socket, *, on_start: Callable[[], None], say: Callable[[s
             tasks.stop()
             connections.close_all()
             logger.info("embedded: stopped within %.1f s", time.monotonic() - begin)
+
+
+def _end_stale_leases() -> None:
+    """After a crash nobody waits for a dead leader's lease: whoever holds the data folder is the only one there is."""
+    if connection.vendor == "sqlite":
+        Lease.objects.update(expires_at=now())
 
 
 def _end_jobs() -> None:

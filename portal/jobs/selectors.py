@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, Q
+from django.db.models.functions import TruncSecond
 
 from portal.catalog.models import TemplateVersion
 from portal.catalog.policy import json_schema, parse_definition
@@ -132,8 +133,11 @@ def attempts_of(job: Job) -> list[Attempt]:
 
 
 def events_of(job: Job) -> list[Event]:
-    """What happened to a job, oldest first. One query."""
-    return list(job.events.all())
+    """What happened to a job, oldest first; within a second as it became known. One query.
+
+    Kubernetes drops the fraction of a second, so what it did right after us would otherwise come before us.
+    """
+    return list(job.events.order_by(TruncSecond("at"), "pk"))
 
 
 def manifests_of(job: Job, *, attempt: int = 1) -> list[dict[str, Any]]:

@@ -53,6 +53,7 @@ def lines(stream: Stream, first: int, limit: int) -> Page:
         next=reached,
         lines=found,
         complete=at_end and completed_at is not None,
+        at_end=at_end,
         open_text=open_text if at_end else "",
     )
 

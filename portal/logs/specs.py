@@ -35,5 +35,7 @@ class Page:
     next: int
     lines: Sequence[Line]
     complete: bool
+    # Nothing is stored behind it at this moment.
+    at_end: bool = False
     # Text of the line that is being written, for the live view; only where the page reaches the end.
     open_text: str = ""

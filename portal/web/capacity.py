@@ -21,6 +21,8 @@ from portal.teams.models import Team
 # (ClusterQueue id, flavor name, resource) -> units
 Held = dict[tuple[int, str, str], Decimal]
 _ZERO = Decimal(0)
+# In the order of the index that serves it (Attempt.Meta): SQLite uses a partial index only for the very same list.
+_IN_CLUSTER = (State.QUEUED, State.STARTING, State.RUNNING, State.CANCELLING)
 _ASKED = ("gpus", "cpu_millicores", "memory_mib", "runs", "parallelism", "flavor", "time_limit_seconds")
 
 
@@ -133,9 +135,8 @@ def waiting_jobs(queue: ClusterQueue) -> int:
 
 def _attempts(condition: Q) -> QuerySet[Attempt]:
     """With the numbers of the work and without the work: scripts are long, and nobody reads them here."""
-    in_cluster = (State.QUEUED, State.STARTING, State.RUNNING)
     return (
-        Attempt.objects.filter(condition, state__in=in_cluster, ended_at__isnull=True)
+        Attempt.objects.filter(condition, state__in=_IN_CLUSTER, ended_at__isnull=True)
         .select_related("job__queue__cluster_queue", "job__team")
         .defer("job__work", "job__values", "job__node_selector", "job__estimate")
         .annotate(**{f"asked_{name}": F(f"job__work__{name}") for name in _ASKED})

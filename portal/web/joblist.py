@@ -104,7 +104,7 @@ def counts(jobs: JobQuerySet) -> dict[str, int]:
 
 def light(jobs: QuerySet[Job]) -> QuerySet[Job]:
     """With the few numbers of the work that a line shows."""
-    return jobs.annotate(
+    return jobs.defer("template_version__definition").annotate(
         gpus=F("work__gpus"),
         runs=F("work__runs"),
         parallelism=F("work__parallelism"),

@@ -33,6 +33,8 @@ class Step:
     seconds: int | None = None
     at: datetime | None = None
     now: bool = False
+    # The state whose icon stands beside it.
+    icon: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,19 +144,19 @@ class JobPage:
     def steps(self) -> list[Step]:
         """The life so far, one step a spell."""
         spells, state = self.spells, self.job.state
-        found = [Step(_("Submitted"), at=self.job.submitted_at)]
+        found = [Step(_("Submitted"), at=self.job.submitted_at, icon="submitted")]
         waited = self._seconds(spells.waiting)
         if spells.starting or spells.running or waited or state == State.QUEUED:
             line = _("in queue %(queue)s") % {"queue": self._queue}
-            found.append(Step(_("Queued"), line, waited, now=state == State.QUEUED))
+            found.append(Step(_("Queued"), line, waited, now=state == State.QUEUED, icon="queued"))
         if spells.starting:
-            line = self._on_nodes()
-            found.append(Step(_("Starting"), line, self._seconds(spells.starting), now=state == State.STARTING))
+            now, took = state == State.STARTING, self._seconds(spells.starting)
+            found.append(Step(_("Starting"), self._on_nodes(), took, now=now, icon="starting"))
         if spells.running:
-            now = state == State.RUNNING
-            found.append(Step(_("Running"), self._on_nodes(), self._seconds(spells.running), now=now))
+            now, took = state == State.RUNNING, self._seconds(spells.running)
+            found.append(Step(_("Running"), self._on_nodes(), took, now=now, icon="running"))
         if spells.over:
-            found.append(Step(str(self.job.get_state_display()), at=self.job.ended_at, now=True))
+            found.append(Step(str(self.job.get_state_display()), at=self.job.ended_at, now=True, icon=state))
         return found
 
     @property

@@ -18,7 +18,7 @@ NEVER = frozenset({"never_fits"})
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`kind` is one of the design's verdicts (web/templatetags/beamtime.py)."""
+    """`kind` is one of the design's verdicts (web/looks.py)."""
 
     kind: str
     head: str

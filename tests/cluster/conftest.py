@@ -27,17 +27,28 @@
 `namespace`
     the name of a new namespace with the LocalQueues `gpu` and `cpu`; deleted after the test.
 
+`portal`
+    the whole portal on this cluster, a `portal.Portal`: PostgreSQL, Redis, web, worker, beat and watch as processes
+    of their own, with the rights of deploy/kubernetes. One for the whole run; after each test dead processes run
+    again and no job is left active. Ask for it before `own_cluster`, so that it is cleared on a whole cluster.
+
+    .submit(script, gpus=, **values) -> job id      .member, .outsider: API clients of people in two teams
+    .wait_state(job, "running") .wait_log(job) .wait_text(job, b"…")        .cancel(job) .release(job)
+    .kube_job(job) .kube_pods(job) .kube_log(pod)   what kubectl says       .kill(name) .start(name) .stop(name)
+
 Images on the node: `registry.test/busybox:1` (sh), `registry.test/python:3` (python3 with its standard library; sh).
 """
 
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from .portal import Portal
 from .testbed import bed as beds
 from .testbed import build, host, queues
 from .testbed.cluster import Cluster, external_kubeconfig
@@ -110,3 +121,25 @@ def namespace(cluster: Cluster) -> Iterator[str]:
         queues.local_queue(cluster, namespace=name, name=queue, cluster_queue=queue)
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def running_portal(
+    cluster: Cluster, tell: Callable[[str], None], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Portal]:
+    """The whole portal with processes of its own, for all tests that want it; see `portal`."""
+    began = time.monotonic()
+    site = Portal(cluster, tmp_path_factory.mktemp("portal"))
+    try:
+        site.begin()
+        tell(f"the portal is up after {time.monotonic() - began:.1f} s; its logs: {site.folder}")
+        yield site
+    finally:
+        site.close()
+
+
+@pytest.fixture
+def portal(running_portal: Portal) -> Iterator[Portal]:
+    """See the top of this file."""
+    yield running_portal
+    running_portal.clear()

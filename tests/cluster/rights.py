@@ -11,7 +11,10 @@ import yaml
 from .testbed.cluster import Cluster
 
 BASE = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes" / "base"
-_RIGHTS = frozenset({"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"})
+_RIGHTS = frozenset(
+    {"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+    | {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+)
 # Longer than any run of the tests; the portal's own reading of new tokens is tested elsewhere.
 LIFETIME = "3h"
 
@@ -33,7 +36,7 @@ class Base:
         self.objects: list[dict[str, Any]] = [each for each in yaml.safe_load_all(rendered) if each]
 
     def apply_rights(self) -> None:
-        """Namespace, accounts, roles and their bindings, as they are written in the base; nothing that would run."""
+        """Accounts, roles, bindings and policies, as they are written in the base; nothing that would run."""
         chosen = [each for each in self.objects if each["kind"] in _RIGHTS]
         # The namespace of the accounts must be there before what lies in it.
         self._cluster.apply(*sorted(chosen, key=lambda each: each["kind"] != "Namespace"))

@@ -14,9 +14,6 @@ from portal.core.bus.fanout import QUEUE_LENGTH, Subscription
 from portal.core.bus.reader import Reader
 from tests.support.servers import RedisServer
 
-pytestmark = pytest.mark.asyncio
-
-
 @pytest.fixture
 def with_redis(redis_server: RedisServer, settings: Settings) -> Iterator[RedisServer]:
     settings.REDIS_URL = redis_server.url
@@ -51,6 +48,7 @@ async def ready(subscription: Subscription) -> None:
     assert first.lagged
 
 
+@pytest.mark.asyncio
 async def test_in_one_process_everyone_on_the_topic_hears() -> None:
     own = Hub()
     both, one = own.subscribe(["a", "b"]), own.subscribe(["a"])
@@ -64,7 +62,8 @@ async def test_in_one_process_everyone_on_the_topic_hears() -> None:
     assert not own.wants("a")
 
 
-async def test_case_08_a_slow_reader_is_told_to_look_into_the_store_and_holds_no_queue() -> None:
+@pytest.mark.asyncio
+async def test_a_slow_reader_is_told_to_look_into_the_store_and_holds_no_queue() -> None:
     own = Hub()
     slow, quick = own.subscribe(["a"]), own.subscribe(["a"])
     got = []
@@ -78,6 +77,7 @@ async def test_case_08_a_slow_reader_is_told_to_look_into_the_store_and_holds_no
     assert left[-1].facts["n"] == 10 * QUEUE_LENGTH - 1
 
 
+@pytest.mark.asyncio
 async def test_a_closed_loop_harms_nobody() -> None:
     own = Hub()
 
@@ -110,6 +110,7 @@ def test_nothing_is_announced_before_the_commit_or_after_a_rollback(
     assert told == [Message("a", {"n": 1})]
 
 
+@pytest.mark.asyncio
 async def test_many_subscribers_hear_through_one_connection(read: Callable[[Hub], None]) -> None:
     own = Hub(on_first=read)
     crowd = [own.subscribe(["job:1"]) for _ in range(200)]
@@ -123,6 +124,7 @@ async def test_many_subscribers_hear_through_one_connection(read: Callable[[Hub]
         assert subscription.queue.empty()
 
 
+@pytest.mark.asyncio
 async def test_a_slow_subscriber_lags_and_the_others_do_not(read: Callable[[Hub], None]) -> None:
     own = Hub(on_first=read)
     slow, quick = own.subscribe(["a"]), own.subscribe(["a"])
@@ -135,6 +137,7 @@ async def test_a_slow_subscriber_lags_and_the_others_do_not(read: Callable[[Hub]
     assert slow.drain()[0].lagged
 
 
+@pytest.mark.asyncio
 async def test_redis_killed_and_restarted_everyone_looks_into_the_store_and_hears_again(
     with_redis: RedisServer, read: Callable[[Hub], None]
 ) -> None:
@@ -152,6 +155,7 @@ async def test_redis_killed_and_restarted_everyone_looks_into_the_store_and_hear
     assert (await heard(subscription, 1))[0].facts == {"n": 2}
 
 
+@pytest.mark.asyncio
 async def test_the_first_subscription_of_a_web_process_starts_its_reader(
     with_redis: RedisServer, read: Callable[[Hub], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +172,7 @@ async def test_the_first_subscription_of_a_web_process_starts_its_reader(
         hub.cache_clear()
 
 
+@pytest.mark.asyncio
 async def test_a_redis_that_is_gone_costs_a_deed_no_time(with_redis: RedisServer) -> None:
     with_redis.stop()
     began = time.perf_counter()
@@ -176,6 +181,7 @@ async def test_a_redis_that_is_gone_costs_a_deed_no_time(with_redis: RedisServer
     assert time.perf_counter() - began < 1.0
 
 
+@pytest.mark.asyncio
 async def test_what_is_not_ours_on_the_stream_is_an_order_to_look(
     with_redis: RedisServer, read: Callable[[Hub], None]
 ) -> None:

@@ -93,7 +93,7 @@ def test_killed_while_making_and_cancelled_then_leaves_no_object(
     assert all(count == 1 for count in cluster.made.values())
 
 
-DELETION = {
+DELETION: dict[str, Arm] = {
     "before the deletion": lambda c, _m: c.fail("delete", Killed()),
     "after the deletion": lambda c, _m: c.fail("delete", Killed(), after=True),
     "before it is written down": lambda _c, m: _once(m, dispatching, "settle_all", after=False),

@@ -59,7 +59,7 @@ def test_the_same_key_gives_the_same_rerun(first: Job, member: User) -> None:
 
 def test_secrets_are_not_kept_so_they_have_to_be_entered_again(ask: Ask, member: User) -> None:
     job = submit(ask(values={"token": "hf_secret"})).job
-    with pytest.raises(Refused, match="It needs HF_TOKEN, which Beamtime does not keep. Open Clone and edit"):
+    with pytest.raises(Refused, match="It needs HF_TOKEN, which Beamtime does not keep"):
         rerun(actor=member, job=job)
 
 

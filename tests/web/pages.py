@@ -1,10 +1,13 @@
 """Reading pages as people do: by what they say, and by the fields of their forms."""
 
+from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
 
-from django.http import HttpResponse
+from django.db import connection
+from django.http import HttpResponse  # noqa: TID251 - what a door answers
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from portal.teams.models import User
 
@@ -109,3 +112,10 @@ class _Elements(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == self.tag:
             self.found.append({name: value or "" for name, value in attrs})
+
+
+def queries(look: Callable[[], object]) -> list[str]:
+    """The SQL of every question that a look at a page asks the database."""
+    with CaptureQueriesContext(connection) as captured:
+        look()
+    return [query["sql"] for query in captured.captured_queries]

@@ -1,6 +1,6 @@
 """What is known of every attempt: Jobs, Workloads and pods joined by the Job's name. No input or output in here."""
 
-from collections.abc import Iterable
+from collections.abc import Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -103,13 +103,9 @@ class Cache:
         self.vanished(kind, uid)
         return None
 
-    def replace(self, kind: Kind, things: Iterable[Object]) -> list[Suspect]:
-        """A complete list. The answer is what was known and alive, and is not in it."""
-        seen = set()
-        for thing in things:
-            self.put(kind, thing)
-            seen.add(facts.uid(thing))
-        missing = [uid for (which, uid) in self._homes if which == kind and uid not in seen]
+    def unlisted(self, kind: Kind, uids: Set[str]) -> list[Suspect]:
+        """What was known and alive, and is not in a complete list of these uids."""
+        missing = [uid for (which, uid) in self._homes if which == kind and uid not in uids]
         if kind == "workloads":
             for uid in missing:
                 self.vanished(kind, uid)

@@ -23,6 +23,8 @@ UNSEEN, ASK_AGAIN = 5.0, 60.0
 # An object that exists without our label is in no watch, so it is looked at from time to time.
 LOOK_AGAIN = 15.0
 AT_ONCE = 8
+# How long everything waits for the Workloads to be listed.
+PATIENCE = 30.0
 
 Expected = Mapping[str, tuple[str, int]]
 
@@ -54,12 +56,14 @@ class Observer:
     # "namespace/name" of expected Jobs that list and watch do not show -> when to ask for them.
     _unseen: dict[str, float] = field(init=False, default_factory=dict)
     _listed: set[Kind] = field(init=False, default_factory=set)
+    _began: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         self._cache = Cache(self.cluster)
 
     async def observe(self) -> AsyncGenerator[AttemptFacts, None]:
         """All attempts first, then each change, for ever. Close it (`contextlib.aclosing`) to end its connections."""
+        self._began = asyncio.get_running_loop().time()
         reflectors = self._reflectors()
         workers = [asyncio.create_task(reflector.run()) for reflector in reflectors]
         workers += [
@@ -93,8 +97,13 @@ class Observer:
 
     # --- Sink ------------------------------------------------------------------------------------------------------
 
-    def listed(self, kind: Kind, things: list[Object]) -> None:
-        for suspect in self._cache.replace(kind, things):
+    def page(self, kind: Kind, things: list[Object]) -> None:
+        for thing in things:
+            self._cache.put(kind, thing)
+        self._changed.set()
+
+    def listed(self, kind: Kind, uids: set[str]) -> None:
+        for suspect in self._cache.unlisted(kind, uids):
             self._doubt(suspect)
         self._listed.add(kind)
         if kind == "jobs":
@@ -113,9 +122,8 @@ class Observer:
     # --- telling ---------------------------------------------------------------------------------------------------
 
     async def _until_changed(self, workers: list[asyncio.Task[None]]) -> None:
-        """Until there is something to tell: never before all three kinds are complete, else a job whose pods are not
-        yet listed would look like one without pods."""
-        while not self._cache.dirty or len(self._listed) < 3:
+        """Until there is something to tell."""
+        while not (self._cache.dirty and self._is_complete()):
             self._changed.clear()
             change = asyncio.ensure_future(self._changed.wait())
             try:
@@ -125,6 +133,14 @@ class Observer:
             for worker in workers:
                 if worker.done():
                     worker.result()  # raises what ended it: workers have no end of their own
+
+    def _is_complete(self) -> bool:
+        """Whether all three kinds are listed; before that a job would look as if it had no pods or no Workload.
+
+        Workloads that cannot be listed for long (no right, no Kueue) must not hide the pods that run.
+        """
+        waited = asyncio.get_running_loop().time() - self._began
+        return len(self._listed) == 3 or (waited > PATIENCE and {"jobs", "pods"} <= self._listed)
 
     async def _next(self) -> Key:
         """The attempt that has waited longest, once its window is over."""
@@ -158,21 +174,21 @@ class Observer:
                     if due <= loop.time():
                         self._unseen[name] = loop.time() + ASK_AGAIN
                         self._doubt(Suspect("jobs", *_key(name), ""), identity=expected[name])
+            self._changed.set()
             await asyncio.sleep(0.5)
 
     async def _ask(self) -> None:
         """Answer the questions, a few at a time; what cannot be answered now is asked again."""
         loop = asyncio.get_running_loop()
         while True:
+            due = [each for each in self._questions.values() if each.due <= loop.time()][:AT_ONCE]
+            if not due:
+                self._asking.clear()
+                await _wait(self._asking, 1.0 if self._questions else 60.0)
+                continue
             try:
                 async with Session(self.connection) as session:
-                    while True:
-                        due = [each for each in self._questions.values() if each.due <= loop.time()][:AT_ONCE]
-                        await asyncio.gather(*(self._resolve(session, question) for question in due))
-                        if due:
-                            continue
-                        self._asking.clear()
-                        await _wait(self._asking, 1.0 if self._questions else 60.0)
+                    await asyncio.gather(*(self._resolve(session, question) for question in due))
             except PassingError:
                 await asyncio.sleep(1.0)
 

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from portal.clusters.kube.cache import Kind
 from portal.clusters.kube.connection import Connection
-from portal.clusters.kube.facts import Object, metadata
+from portal.clusters.kube.facts import Object, metadata, uid
 from portal.clusters.kube.streams import TROUBLE, Refusal, Session, lines
-from portal.clusters.kube.values import count, mapping, text
+from portal.clusters.kube.values import count, items, mapping, text
 from portal.clusters.specs import PassingError
 
 logger = logging.getLogger(__name__)
@@ -33,8 +33,11 @@ NONSENSE = 3
 class Sink(Protocol):
     """Who is told."""
 
-    def listed(self, kind: Kind, things: list[Object]) -> None:
-        """The complete list, after a start and after every gap."""
+    def page(self, kind: Kind, things: list[Object]) -> None:
+        """A part of a list: these objects exist."""
+
+    def listed(self, kind: Kind, uids: set[str]) -> None:
+        """A list is complete, after a start and after every gap: nothing else exists."""
 
     def changed(self, kind: Kind, deed: str, thing: Object) -> None:
         """ADDED, MODIFIED or DELETED."""
@@ -97,18 +100,20 @@ class Reflector:
         if rest > 0:
             await asyncio.sleep(rest)
         self._listed_at = loop.time()
-        found: list[Object] = []
+        uids: set[str] = set()
         query = {**self._query, "limit": str(PAGE)}
         while True:
             page = await session.json(self._path, query)
             self._sink.heard()
-            found += [item for item in page.get("items") or [] if isinstance(item, dict)]
+            things: list[Object] = list(items(page.get("items")))
+            self._sink.page(self._kind, things)
+            uids |= {uid(thing) for thing in things}
             about = metadata(page)
             more = text(about.get("continue"))
             if not more:
                 break
             query["continue"] = more
-        self._sink.listed(self._kind, found)
+        self._sink.listed(self._kind, uids)
         self._version = text(about.get("resourceVersion"))
         self._recovered()
 

@@ -69,6 +69,10 @@ class Cluster:
         """
         return self._kubectl.run(*arguments, stdin=stdin, seconds=seconds)
 
+    def kubectl_bytes(self, *arguments: str, seconds: float = 60) -> bytes:
+        """The same byte for byte, for logs."""
+        return self._kubectl.run_bytes(*arguments, seconds=seconds)
+
     def kubectl_json(self, *arguments: str) -> Any:
         """The parsed answer of `kubectl <arguments> -o json`, or of `get --raw PATH`."""
         return self._kubectl.json(*arguments)

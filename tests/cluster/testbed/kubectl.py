@@ -29,24 +29,27 @@ class Kubectl:
 
         Raises KubectlError on an exit status other than 0 and when it takes longer than `seconds`.
         """
+        return self.run_bytes(*arguments, stdin=stdin, seconds=seconds).decode()
+
+    def run_bytes(self, *arguments: str, stdin: str | None = None, seconds: float = 60) -> bytes:
+        """The same byte for byte: carriage returns, and bytes that are no text, stay."""
         environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
         if self.kubeconfig is not None:
             environment["KUBECONFIG"] = str(self.kubeconfig)
         try:
             done = subprocess.run(
                 [self.program, *arguments],
-                input=stdin,
+                input=None if stdin is None else stdin.encode(),
                 stdin=subprocess.DEVNULL if stdin is None else None,
                 env=environment,
                 capture_output=True,
-                text=True,
                 timeout=seconds,
                 check=False,
             )
         except subprocess.TimeoutExpired as late:
             raise KubectlError(arguments, f"no answer within {seconds:.0f} s") from late
         if done.returncode != 0:
-            raise KubectlError(arguments, done.stderr)
+            raise KubectlError(arguments, done.stderr.decode(errors="replace"))
         return done.stdout
 
     def works(self, *arguments: str) -> bool:

@@ -27,9 +27,11 @@ Path_ = tuple[str | int, ...]
 def told(story: dict[str, Any]) -> AttemptFacts:
     """The facts of a recorded story, joined as they are in the watch."""
     cache = Cache("main")
-    cache.replace("jobs", [story["job"]])
-    cache.replace("workloads", story["workloads"])
-    cache.replace("pods", story["pods"])
+    cache.put("jobs", story["job"])
+    for workload in story["workloads"]:
+        cache.put("workloads", workload)
+    for pod in story["pods"]:
+        cache.put("pods", pod)
     [key] = cache.dirty
     found = cache.take(key)
     assert found is not None

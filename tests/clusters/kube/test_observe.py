@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from portal.clusters.kube import observer, reflector
 from portal.clusters.kube.backend import KubeBackend
 from portal.clusters.specs import AttemptFacts
 from tests.clusters.kube.conftest import Watching
@@ -265,8 +266,6 @@ def test_a_line_that_is_nonsense_each_time_leads_to_a_fresh_list(api: FakeApi, w
 def test_lists_are_paced_when_every_version_is_too_old(
     api: FakeApi, watching: Watching, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from portal.clusters.kube import reflector
-
     monkeypatch.setattr(reflector, "RELIST_AT_MOST_EVERY", 0.5)
     api.hook = lambda request: status(410, "Expired") if request.query.get("watch") else None
     api.put("jobs", job_object())
@@ -336,8 +335,6 @@ def test_the_last_sign_of_life_can_be_read(api: FakeApi, backend: KubeBackend, w
 
 
 def test_large_clusters_are_listed_in_pages(api: FakeApi, watching: Watching, monkeypatch: pytest.MonkeyPatch) -> None:
-    from portal.clusters.kube import reflector
-
     monkeypatch.setattr(reflector, "PAGE", 2)
     specs = [make_spec(name=f"bt-{n}-1", job_id=f"job-{n}") for n in range(5)]
     for number, spec in enumerate(specs):
@@ -345,6 +342,17 @@ def test_large_clusters_are_listed_in_pages(api: FakeApi, watching: Watching, mo
     watching.start()
     for spec in specs:
         watching.until("it is there", lambda facts: facts.job, name=spec.name)
+
+
+def test_workloads_that_cannot_be_listed_do_not_hide_the_pods(
+    api: FakeApi, watching: Watching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observer, "PATIENCE", 0.5)
+    api.hook = lambda request: status(404, "NotFound") if request.path == PATHS[1] else None
+    api.put("jobs", job_object())
+    api.put("pods", pod_object(phase="Running"))
+    watching.start()
+    watching.until("it runs", lambda facts: phase(facts) == "Running")
 
 
 # --- pace ----------------------------------------------------------------------------------------------------------

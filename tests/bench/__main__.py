@@ -1,0 +1,70 @@
+"""`make bench`, or `python -m tests.bench [measure ...]`: the table of `tests/bench/README.md`, taken anew."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+from tests.bench import conditions, report
+from tests.bench.context import Bench
+from tests.bench.table import Row, markdown
+
+# In this order; each is the module of the same name, but for `list`, which is a word of Python's.
+MEASURES = ("demo", "memory", "list", "submit", "dispatch", "backlog", "visible", "chaos")
+MODULES = {"list": "joblist"}
+
+
+def main() -> int:
+    """0; 1 if a measure could not be taken. A missed target is a result, no failure."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure, and print the table.")
+    parser.add_argument("measures", nargs="*", metavar="measure", help=f"all, or some of: {' '.join(MEASURES)}")
+    parser.add_argument("--quick", action="store_true", help="few of everything: whether the measures work, no result")
+    parser.add_argument("--write", type=Path, metavar="README", help="put the table between this file's marks too")
+    chosen = parser.parse_args()
+    unknown = [name for name in chosen.measures if name not in MEASURES]
+    if unknown:
+        parser.error(f"no measure is called {unknown[0]!r}; there are: {' '.join(MEASURES)}")
+    names = [name for name in MEASURES if not chosen.measures or name in chosen.measures]
+    with tempfile.TemporaryDirectory(prefix="beamtime-bench-", ignore_cleanup_errors=True) as folder:
+        bench = Bench(Path(folder), quick=chosen.quick)
+        try:
+            rows, notes, failed = _take(bench, names)
+        finally:
+            bench.close()
+    text = report.block(rows, [*conditions.lines(), *notes], quick=chosen.quick)
+    print(text)
+    if chosen.write is not None:
+        report.write(chosen.write, text)
+    return 1 if failed else 0
+
+
+def _take(bench: Bench, names: list[str]) -> tuple[list[Row], list[str], bool]:
+    """All rows, what to know about the run, and whether something broke. One broken measure does not cost the others."""
+    rows: list[Row] = []
+    loads, failed = [], []
+    begin = time.monotonic()
+    for name in names:
+        loads.append(f"{name} {conditions.load():.1f}")
+        bench.say(f"{name}: load {conditions.load():.1f}")
+        try:
+            found: list[Row] = importlib.import_module(f"tests.bench.{MODULES.get(name, name)}").measure(bench)
+        except Exception:
+            traceback.print_exc()
+            failed.append(name)
+            continue
+        rows += found
+        print(markdown(found), file=sys.stderr, flush=True)
+    notes = [f"load average of the last minute when each measure began: {', '.join(loads)}"]
+    notes.append(f"the run took {(time.monotonic() - begin) / 60:.0f} minutes")
+    if failed:
+        notes.append(f"could not be taken: {', '.join(failed)}")
+    return rows, notes, bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

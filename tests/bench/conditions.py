@@ -1,0 +1,56 @@
+"""Under which conditions a run was made: machine, versions, load."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from tests.support.debian import ProgramMissing, find
+
+PACKAGES = ("Django", "celery", "uvicorn", "psycopg", "kubernetes")
+
+
+def load() -> float:
+    """How many processes have wanted a processor at a time, over the last minute."""
+    return os.getloadavg()[0]
+
+
+def lines() -> list[str]:
+    """Name and value, one condition a line."""
+    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    programs = ", ".join(filter(None, (_says("redis-server", "--version"), _says("postgres", "--version"))))
+    return [
+        f"date: {datetime.now(UTC):%d %B %Y, %H:%M} UTC",
+        f"machine: {os.cpu_count()} cores ({_cpu()}), {_memory_gib():.0f} GiB, Linux {platform.release()}; everything "
+        "shares it, the measuring programs too",
+        f"versions: CPython {platform.python_version()}, {packages}, {programs}, Kubernetes and Kueue of `tests/cluster`",
+        "databases: PostgreSQL as it comes (every commit is on the disk before it is answered); SQLite as the demo "
+        "has it (WAL, `synchronous=NORMAL`)",
+    ]
+
+
+def _cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _memory_gib() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+
+
+def _says(program: str, *arguments: str) -> str:
+    """The version that a program prints, cut to name and number."""
+    try:
+        path = Path(find("initdb")).with_name("postgres") if program == "postgres" else Path(find(program))
+    except ProgramMissing:
+        return ""
+    words = subprocess.run([path, *arguments], capture_output=True, text=True, check=True).stdout.split()
+    number = next((word for word in words if word.removeprefix("v=")[0].isdigit()), "")
+    name = "PostgreSQL" if program == "postgres" else "Redis"
+    return f"{name} {number.removeprefix('v=')}"
