@@ -93,6 +93,7 @@ class Jobs(View):
             OpenApiParameter("limit", int, description="Rows of a page, at most 200."),
         ],
         responses=JobPageSerializer,
+        operation_id="jobs_list",
     )
     def get(self, request: Request) -> Response:
         """Jobs of your teams, newest first. Follow `next` and `previous`; rows that come or go shift nothing."""

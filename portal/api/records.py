@@ -47,6 +47,18 @@ class QueueSerializer(serializers.Serializer[Any]):
     quotas = QuotaSerializer(many=True)
 
 
+class UsagePageSerializer(serializers.Serializer[Any]):
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    results = UsageSerializer(many=True)
+
+
+class ChargePageSerializer(serializers.Serializer[Any]):
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    results = ChargeSerializer(many=True)
+
+
 class Teams(View):
     @extend_schema(responses=TeamSerializer(many=True))
     def get(self, request: Request) -> Response:
@@ -100,7 +112,7 @@ class _OfJobs(View):
 
 
 class Usage(_OfJobs):
-    @extend_schema(parameters=_WHOSE, responses=UsageSerializer(many=True))
+    @extend_schema(parameters=_WHOSE, responses=UsagePageSerializer)
     def get(self, request: Request) -> Response:
         """Which pod held which resource for how many whole seconds, by the cluster's clock."""
         pages = OldestFirst()
@@ -109,7 +121,7 @@ class Usage(_OfJobs):
 
 
 class Charges(_OfJobs):
-    @extend_schema(parameters=_WHOSE, responses=ChargeSerializer(many=True))
+    @extend_schema(parameters=_WHOSE, responses=ChargePageSerializer)
     def get(self, request: Request) -> Response:
         """The lines of the ledger."""
         pages = OldestFirst()

@@ -59,7 +59,7 @@ class StreamDownload(View):
     def get(self, request: Request, stream_id: str) -> StreamingHttpResponse:
         """The text byte for byte, as the container wrote it."""
         stream = logs.stream_for(self.me(), uuid_or_missing(stream_id))
-        answer = StreamingHttpResponse(logs.content(stream), content_type="text/plain; charset=utf-8")
+        answer = StreamingHttpResponse(logs.content_async(stream), content_type="text/plain; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="{stream.pod_name}-{stream.container}.log"'
         answer["X-Content-Type-Options"] = "nosniff"
         return answer

@@ -15,6 +15,7 @@ import signal
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -120,6 +121,8 @@ def serve(sock: socket.socket, *, on_start: Callable[[], None], say: Callable[[s
     # Loads every page, so it is done when the folder is there, and by nobody who only wants the functions above.
     from portal.config.asgi import application  # noqa: PLC0415
 
+    # WhiteNoise hands out small files in this way; nothing that a person at a terminal could do about it.
+    warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
     server = _Server(application, on_start)
     with _signals(server):
         _end_stale_leases()

@@ -6,6 +6,7 @@ from typing import Self
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import TruncSecond
 from django.utils.translation import gettext_lazy as _
 
 from portal.catalog.models import TemplateVersion
@@ -185,8 +186,9 @@ class Attempt(models.Model):
         indexes = [
             models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="attempts_due"),
             models.Index(
+                # Not by a list of states, which SQLite would never take for the one of a query.
                 fields=["state"],
-                condition=Q(state__in=["queued", "starting", "running", "cancelling"]),
+                condition=Q(ended_at__isnull=True),
                 name="attempts_in_cluster",
             ),
             models.Index(
@@ -239,7 +241,8 @@ class Event(models.Model):
     key = models.CharField(max_length=64)
 
     class Meta:
-        ordering = ["at", "id"]
+        # Kubernetes writes whole seconds and Beamtime finer ones, so within a second the order of hearing decides.
+        ordering = [TruncSecond("at"), "id"]
         constraints = [models.UniqueConstraint(fields=["job", "key"], name="event_once")]
 
     def __str__(self) -> str:

@@ -1,20 +1,19 @@
 """Reads of jobs. What a person may not see is missing here; the doors need no check of their own."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q
-from django.db.models.functions import TruncSecond
+from django.db.models import Count, Q, QuerySet
 
 from portal.catalog.models import TemplateVersion
 from portal.catalog.policy import json_schema, parse_definition
 from portal.catalog.specs import Offer
 from portal.clusters.gateway import backend_of
 from portal.core.errors import Missing, Problem, Refused
-from portal.jobs.models import Attempt, Event, Job, JobQuerySet, State
+from portal.jobs.models import Attempt, Event, Job, JobQuerySet, Pod, State
 from portal.jobs.policy.choice import offer_of
 from portal.jobs.policy.specs_of import spec_of_job
 from portal.jobs.policy.states import IN_CLUSTER
@@ -24,6 +23,8 @@ from portal.teams.models import Team, User
 PAGE_SIZE, LARGEST_PAGE = 50, 200
 # A script may be large, and lists show none of it.
 HEAVY = ("work", "values", "estimate", "node_selector")
+# Adds what one kind of list shows beside the rows.
+Shape = Callable[[JobQuerySet], QuerySet[Job]]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -61,27 +62,38 @@ def jobs_of(
     return jobs
 
 
-def page(jobs: JobQuerySet, *, cursor: str = "", limit: int = PAGE_SIZE) -> JobPage:
+def page(jobs: JobQuerySet, *, cursor: str = "", limit: int = PAGE_SIZE, shape: Shape = lambda rows: rows) -> JobPage:
     """One page, by a cursor from an earlier one. One query, whatever the page and however long the list.
 
-    Rows that come or go meanwhile neither repeat nor hide others. Raises `Refused` on "cursor".
+    `shape` adds annotations to the rows. Rows that come or go meanwhile neither repeat nor hide others. Raises
+    `Refused` on "cursor".
     """
     limit = max(1, min(limit, LARGEST_PAGE))
     direction, moment, pk = _read_cursor(cursor)
-    rows = jobs.defer(*HEAVY).select_related("team", "template_version__template", "queue__cluster_queue")
     if direction == "n":
         # Written so that the index on time serves the range, and the second half only breaks ties.
-        newer = rows.filter(submitted_at__gte=moment).filter(Q(submitted_at__gt=moment) | Q(pk__gt=pk))
-        found = list(newer.order_by("submitted_at", "pk")[: limit + 1])
+        newer = jobs.filter(submitted_at__gte=moment).filter(Q(submitted_at__gt=moment) | Q(pk__gt=pk))
+        found = _rows(newer, ("submitted_at", "pk"), limit + 1, shape)
         more, found = len(found) > limit, found[:limit][::-1]
         older = _cursor("o", found[-1]) if found else None
         return JobPage(jobs=found, newer=_cursor("n", found[0]) if more else None, older=older)
     if direction == "o":
-        rows = rows.filter(submitted_at__lte=moment).filter(Q(submitted_at__lt=moment) | Q(pk__lt=pk))
-    found = list(rows.order_by("-submitted_at", "-pk")[: limit + 1])
+        jobs = jobs.filter(submitted_at__lte=moment).filter(Q(submitted_at__lt=moment) | Q(pk__lt=pk))
+    found = _rows(jobs, ("-submitted_at", "-pk"), limit + 1, shape)
     more, found = len(found) > limit, found[:limit]
     newest = _cursor("n", found[0]) if direction and found else None
     return JobPage(jobs=found, newer=newest, older=_cursor("o", found[-1]) if more else None)
+
+
+def _rows(jobs: JobQuerySet, order: tuple[str, str], count: int, shape: Shape) -> list[Job]:
+    """The first jobs in this order, with what a list shows of them.
+
+    Which rows they are is found in the jobs alone: joined with teams and queues right away, SQLite may begin at those,
+    and then reads and sorts every job of the team.
+    """
+    chosen = Job.objects.filter(pk__in=jobs.order_by(*order).values("pk")[:count])
+    related = chosen.select_related("team", "template_version__template", "queue__cluster_queue")
+    return list(shape(related.defer(*HEAVY, "template_version__definition")).order_by(*order))
 
 
 def counts(jobs: JobQuerySet) -> dict[State, int]:
@@ -133,11 +145,8 @@ def attempts_of(job: Job) -> list[Attempt]:
 
 
 def events_of(job: Job) -> list[Event]:
-    """What happened to a job, oldest first; within a second as it became known. One query.
-
-    Kubernetes drops the fraction of a second, so what it did right after us would otherwise come before us.
-    """
-    return list(job.events.order_by(TruncSecond("at"), "pk"))
+    """What happened to a job, oldest first. One query."""
+    return list(job.events.all())
 
 
 def manifests_of(job: Job, *, attempt: int = 1) -> list[dict[str, Any]]:
@@ -197,7 +206,25 @@ def values_schema(team: Team, version: TemplateVersion) -> dict[str, Any]:
 def expected_objects(cluster: str) -> dict[str, tuple[str, int]]:
     """What should exist in a cluster: "namespace/name" -> (job id, attempt). One query over an index of its own."""
     rows = Attempt.objects.filter(
-        state__in=IN_CLUSTER, withdrawn_at=None, job__queue__cluster_queue__cluster__name=cluster
+        # The second is implied by the first; the index is told by it.
+        state__in=IN_CLUSTER,
+        ended_at=None,
+        withdrawn_at=None,
+        job__queue__cluster_queue__cluster__name=cluster,
     ).exclude(object_uid="")
     found = rows.values_list("namespace", "object_name", "job_id", "number")
     return {f"{namespace}/{name}": (str(job_id), number) for namespace, name, job_id, number in found}
+
+
+def living_pods(cluster: str) -> list[Pod]:
+    """The pods, with their attempt, whose end nobody has seen, of attempts that are not over. One query."""
+    alive = Pod.objects.filter(gone=False, attempt__ended_at=None).exclude(phase__in=("Succeeded", "Failed"))
+    mine = alive.filter(attempt__job__queue__cluster_queue__cluster__name=cluster)
+    return list(mine.select_related("attempt").order_by("pk"))
+
+
+def places_of(attempts: Collection[tuple[str, int]]) -> dict[tuple[str, int], str]:
+    """Where attempts have their object: (job id, attempt) -> "namespace/name". One query."""
+    rows = Attempt.objects.filter(job_id__in={job_id for job_id, _number in attempts})
+    found = rows.values_list("job_id", "number", "namespace", "object_name")
+    return {(str(job_id), number): f"{namespace}/{name}" for job_id, number, namespace, name in found}

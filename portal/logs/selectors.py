@@ -1,8 +1,9 @@
 """Reads of the log. A line is named by its number and by nothing else; times are for people."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from uuid import UUID
 
+from asgiref.sync import sync_to_async
 from django.db.models import QuerySet
 
 from portal.core.errors import Missing
@@ -69,6 +70,17 @@ def content(stream: Stream) -> Iterator[bytes]:
     return store().content(stream.pk)
 
 
+async def content_async(stream: Stream) -> AsyncIterator[bytes]:
+    """The same, for a server that must not read a whole log into memory before it sends the first byte."""
+    portions = content(stream)
+    while (portion := await sync_to_async(_next)(portions)) is not None:
+        yield portion
+
+
+def _next(portions: Iterator[bytes]) -> bytes | None:
+    return next(portions, None)
+
+
 def stored_since(stream_id: UUID, time_ns: int, *, slack_ns: int) -> list[Record]:
     """The stored lines with a time of at least `time_ns`, in order, as a reader that resumes will see them again.
 
@@ -82,6 +94,11 @@ def stored_since(stream_id: UUID, time_ns: int, *, slack_ns: int) -> list[Record
             found.append(record)
     found.reverse()
     return found
+
+
+def unfinished_in(cluster: str) -> QuerySet[Stream]:
+    """The streams of one cluster that have no end yet."""
+    return Stream.objects.filter(completed_at__isnull=True, job__queue__cluster_queue__cluster__name=cluster)
 
 
 def all_complete(*, job_id: UUID | str, attempt_number: int) -> bool:

@@ -19,6 +19,11 @@ def open_intervals(team: Team) -> QuerySet[Interval]:
     return Interval.objects.filter(team=team, ended_at__isnull=True)
 
 
+def held_in(cluster: str) -> QuerySet[Interval]:
+    """What pods of one cluster hold now."""
+    return Interval.objects.filter(ended_at__isnull=True, job__queue__cluster_queue__cluster__name=cluster)
+
+
 def to_count() -> QuerySet[Interval]:
     """Closed intervals that nobody has counted with yet, the oldest first."""
     return Interval.objects.filter(ended_at__isnull=False, frozen_at__isnull=True).order_by("id")

@@ -44,11 +44,10 @@ def record(facts: AttemptFacts, *, fence: leases.Fence | None = None) -> None:
                 changed |= _open(job, facts, pod, flavors)
             else:
                 changed |= _update(rows, pod, flavors)
-        if facts.job_gone:
-            present = {pod.uid for pod in facts.pods}
-            lost = [row for uid, rows in known.items() if uid not in present for row in rows if row.ended_at is None]
-            for row in lost:
-                changed |= _close_unseen(row)
+        for uid in _vanished_unseen(facts, known) & known.keys():
+            for row in known[uid]:
+                if row.ended_at is None:
+                    changed |= _close_unseen(row)
         if changed:
             bus.announce(f"job:{job.pk}", kind="cost")
 
@@ -150,6 +149,13 @@ def _update(rows: list[Interval], pod: PodFacts, flavors: _Flavors) -> bool:
         if end is not None and (row.ended_at is None or (row.estimated and not end.estimated)):
             changed |= _close(row, end)
     return changed
+
+
+def _vanished_unseen(facts: AttemptFacts, known: Collection[str]) -> set[str]:
+    """Pods that are gone, and of which nobody can say when."""
+    present = {pod.uid for pod in facts.pods}
+    gone = {pod.uid for pod in facts.pods if pod.gone and pod.gone_at is None}
+    return gone | (set(known) - present if facts.job_gone else set())
 
 
 def _close(row: Interval, end: End) -> bool:

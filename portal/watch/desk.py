@@ -1,6 +1,7 @@
 """Threads for the database's work, so that the loop that listens to the cluster never waits for a query."""
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,8 +10,13 @@ from typing import ParamSpec, TypeVar
 
 from django.db import InterfaceError, OperationalError, close_old_connections
 
+logger = logging.getLogger(__name__)
+
 P = ParamSpec("P")
 T = TypeVar("T")
+
+# Seconds that queries have to end when the watcher does.
+FAREWELL = 5.0
 
 # What a database says that is down, restarting or out of connections: worth waiting for.
 DATABASE_DOWN = (OperationalError, InterfaceError)
@@ -27,9 +33,14 @@ class Desk:
         job = partial(_with_connection, partial(work, *args, **kwargs))
         return await asyncio.get_running_loop().run_in_executor(self._pool, job)
 
-    def close(self) -> None:
-        """No new work; what runs is finished without waiting for it here."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+    async def close(self) -> None:
+        """No new work; waits a while for what runs, whose transaction nobody can cancel."""
+        ending = asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
+        try:
+            async with asyncio.timeout(FAREWELL):
+                await ending
+        except TimeoutError:
+            logger.warning("watch: a query still runs; leaving without it")
 
 
 def _with_connection(work: Callable[[], T]) -> T:

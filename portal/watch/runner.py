@@ -16,6 +16,7 @@ from portal.watch.desk import DATABASE_DOWN, Backoff, Desk, wait_for
 from portal.watch.facts import Key, key_of
 from portal.watch.followers import Followers
 from portal.watch.leader import Leadership
+from portal.watch.recall import Open, completed, recall
 from portal.watch.settler import Settler
 
 logger = logging.getLogger(__name__)
@@ -45,8 +46,7 @@ async def run(cluster: str, stop: asyncio.Event) -> None:
                 leadership, stop
             )
     finally:
-        for desk in desks.values():
-            desk.close()
+        await asyncio.gather(*(desk.close() for desk in desks.values()))
 
 
 async def _backend(cluster: str, desk: Desk, stop: asyncio.Event) -> Backend | None:
@@ -68,6 +68,7 @@ class _Term:
     def __init__(self, cluster: str, backend: Backend, fence: Fence, *, facts_desk: Desk, logs_desk: Desk) -> None:
         self._cluster, self._backend, self._fence, self._desk = cluster, backend, fence, facts_desk
         self._over = asyncio.Event()
+        self._recalled: dict[Key, Open] = {}
         self._applier = Applier(
             desk=facts_desk,
             fence=fence,
@@ -109,12 +110,14 @@ class _Term:
 
     async def _observe(self) -> None:
         backoff = Backoff()
+        await self._recall()
         await self._tell_expected()
         while True:
             try:
                 async with contextlib.aclosing(self._backend.observe()) as seen:  # type: ignore[type-var]
-                    async for facts in seen:
+                    async for told in seen:
                         backoff.reset()
+                        facts = completed(told, self._recalled)
                         self._settler.see(facts)
                         self._applier.put(facts)
                         self._followers.see(facts)
@@ -123,16 +126,30 @@ class _Term:
                 logger.exception("watch: %s cannot be observed; trying again", self._cluster)
             await asyncio.sleep(backoff.pause())
 
+    async def _recall(self) -> None:
+        """Before the cluster is heard: afterwards what is open may be our own."""
+        backoff = Backoff()
+        while True:
+            try:
+                self._recalled = await self._desk.call(recall, self._cluster)
+                return
+            except DATABASE_DOWN as error:
+                logger.warning("watch: what is open is not known yet (%s)", error)
+                await asyncio.sleep(backoff.pause())
+
     async def _expect(self) -> None:
         while True:
             await asyncio.sleep(EXPECT)
             await self._tell_expected()
 
     async def _tell_expected(self) -> None:
+        """What should exist, and what was left open and must be asked for although nothing of it may be left."""
         try:
-            self._backend.expect(await self._desk.call(jobs.expected_objects, self._cluster))
+            expected = await self._desk.call(jobs.expected_objects, self._cluster)
         except DATABASE_DOWN as error:
             logger.warning("watch: the expected objects are not known (%s)", error)
+            return
+        self._backend.expect({left.place: key for key, left in self._recalled.items()} | expected)
 
     async def _reconcile(self) -> None:
         while True:

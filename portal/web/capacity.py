@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from django.conf import settings
-from django.db.models import F, Q, QuerySet
+from django.db.models import BooleanField, F, Q, QuerySet
+from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext
 
 from portal.clusters.models import ResourceFlavor
-from portal.jobs.models import Attempt, State
+from portal.jobs.models import Attempt
 from portal.quotas.models import ClusterQueue, FlavorQuota
 from portal.quotas.selectors import queues_open_to
 from portal.teams.models import Team
@@ -21,8 +22,11 @@ from portal.teams.models import Team
 # (ClusterQueue id, flavor name, resource) -> units
 Held = dict[tuple[int, str, str], Decimal]
 _ZERO = Decimal(0)
-# In the order of the index that serves it (Attempt.Meta): SQLite uses a partial index only for the very same list.
-_IN_CLUSTER = (State.QUEUED, State.STARTING, State.RUNNING, State.CANCELLING)
+# Written out, in the words of the partial index that serves it (Attempt.Meta): SQLite looks at no bound values when it
+# decides whether such an index fits, and would read every attempt that there ever was.
+_IN_CLUSTER = RawSQL(
+    "jobs_attempt.state IN ('queued', 'starting', 'running', 'cancelling')", (), output_field=BooleanField()
+)
 _ASKED = ("gpus", "cpu_millicores", "memory_mib", "runs", "parallelism", "flavor", "time_limit_seconds")
 
 
@@ -136,7 +140,7 @@ def waiting_jobs(queue: ClusterQueue) -> int:
 def _attempts(condition: Q) -> QuerySet[Attempt]:
     """With the numbers of the work and without the work: scripts are long, and nobody reads them here."""
     return (
-        Attempt.objects.filter(condition, state__in=_IN_CLUSTER, ended_at__isnull=True)
+        Attempt.objects.filter(_IN_CLUSTER, condition, ended_at__isnull=True)
         .select_related("job__queue__cluster_queue", "job__team")
         .defer("job__work", "job__values", "job__node_selector", "job__estimate")
         .annotate(**{f"asked_{name}": F(f"job__work__{name}") for name in _ASKED})

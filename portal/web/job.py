@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
-import yaml
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -11,62 +11,107 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
+from portal.catalog.models import VersionState
+from portal.catalog.selectors import newest_usable
+from portal.clusters.models import ResourceFlavor
 from portal.core.clock import now
 from portal.costs import selectors as costs
+from portal.funds.selectors import prices
 from portal.jobs import selectors as jobs
-from portal.jobs.models import Job
+from portal.jobs.models import Attempt, Event, Job, State
 from portal.logs import selectors as logs
 from portal.logs.models import Stream
 from portal.logs.policy import display_text
 from portal.teams.policy import Action
 from portal.usage.selectors import intervals_of
 from portal.web.access import Seat, is_fragment, of_job
+from portal.web.jobmoney import Money
 from portal.web.jobpage import JobPage
+from portal.web.jobplace import checks_of, places_of
+from portal.web.jobruns import MOST_RUNS, Runs
+from portal.web.jobwaiting import waiting_of
+from portal.web.manifest import yaml_lines
 
 TAIL_LINES = 200
 PAGE_LINES = 500
+PARTS = ("job", "job-log", "job-cost", "job-events", "job-manifest")
 
 
 def _context(seat: Seat, job: Job, part: str) -> dict[str, Any]:
-    attempts = jobs.attempts_of(job)
-    streams = list(logs.streams_of(job))
-    page = JobPage(job, attempts[-1] if attempts else None, now())
+    attempts, events, streams = jobs.attempts_of(job), jobs.events_of(job), list(logs.streams_of(job))
+    moment, attempt = now(), attempts[-1] if attempts else None
+    cost = costs.job_cost(job, moment)
+    page = JobPage(job, attempt, moment, events, _flavor(job, attempt), cost)
+    newest = newest_usable(job.template_version.template)
     return {
         "job": job,
         "page": page,
+        "answer": page.answer,
+        "part": part,
         "attempts": attempts,
+        "events": events,
         "streams": streams,
-        "cost": costs.job_cost(job, page.moment),
-        "tabs": _tabs(seat, job, part, streams),
+        "runs": Runs(job, attempts, streams, moment, page.work.runs),
+        "money": Money(job, cost, list(prices()), page.gpu),
+        "cost": cost,
+        "tabs": _tabs(seat, job, part, streams, events),
+        "newest": newest if newest and newest.number > job.template_version.number else None,
+        "retired": job.template_version.state == VersionState.RETIRED,
         "may_cancel": not job.is_over and not job.cancel_requested_at and seat.may_cancel(job),
         "may_submit": seat.may(Action.SUBMIT_JOB),
     }
 
 
-def _tabs(seat: Seat, job: Job, part: str, streams: Sequence[Stream]) -> list[dict[str, Any]]:
+def _flavor(job: Job, attempt: Attempt | None) -> ResourceFlavor | None:
+    """The flavor that it got, or else the one that it asked for."""
+    name = (attempt.flavor if attempt else "") or job.work.get("flavor")
+    return ResourceFlavor.objects.filter(cluster=job.queue.cluster_queue.cluster_id, name=name).first()
+
+
+def _waiting(seat: Seat, context: dict[str, Any]) -> dict[str, Any]:
+    """Why it waits; nothing for a job that does not."""
+    page: JobPage = context["page"]
+    if page.job.state != State.QUEUED:
+        return {}
+    waiting = waiting_of(page, seat.user, context["money"].prices, may_submit=context["may_submit"])
+    return {
+        "answer": waiting.answer,
+        "waiting": waiting,
+        "checks": checks_of(waiting),
+        "places": places_of(waiting),
+    }
+
+
+def _tabs(seat: Seat, job: Job, part: str, streams: Sequence[Stream], events: Sequence[Event]) -> list[dict[str, Any]]:
     lines = sum(stream.next_line - 1 for stream in streams)
-    parts = [
-        ("job", _("Overview"), None),
-        ("job-log", _("Log"), lines or None),
-        ("job-cost", _("Cost"), None),
-        ("job-events", _("Events"), job.events.count()),
-        ("job-manifest", _("Manifest"), None),
-    ]
-    where = [seat.team.slug, job.pk]
+    words = (_("Overview"), _("Log"), _("Cost"), _("Events"), _("Manifest"))
+    counts = (None, lines or None, None, len(events), None)
     return [
-        {"label": label, "count": count, "href": reverse(f"web:{name}", args=where), "current": name == part}
-        for name, label, count in parts
+        {
+            "label": label,
+            "count": count,
+            "href": reverse(f"web:{name}", args=[seat.team.slug, job.pk]),
+            "current": name == part,
+        }
+        for name, label, count in zip(PARTS, words, counts, strict=True)
     ]
 
 
-def _chosen(streams: Sequence[Stream], wanted: str | None) -> Stream | None:
-    """The stream asked for; else the newest that has said something; else the newest. An unknown id is missing."""
+def _chosen(context: dict[str, Any], wanted: str | None) -> Stream | None:
+    """The stream asked for; else that of the run that failed; else the newest that has said something.
+
+    An unknown id is missing.
+    """
+    streams: list[Stream] = context["streams"]
     if wanted:
         for stream in streams:
             if str(stream.pk) == wanted:
                 return stream
         raise Http404
-    spoken = [stream for stream in streams if stream.next_line > 1 or stream.open_text] or list(streams)
+    runs: Runs = context["runs"]
+    if context["job"].state == State.FAILED and (failed := runs.failed_log) is not None:
+        return failed
+    spoken = [stream for stream in streams if stream.next_line > 1 or stream.open_text] or streams
     return spoken[-1] if spoken else None
 
 
@@ -91,12 +136,15 @@ def _log_context(stream: Stream | None, first: int | None = None) -> dict[str, A
 @require_GET
 @of_job(Action.SEE_JOB)
 def job(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
-    """The overview; asked by htmx, only its living part."""
-    context = _context(seat, job, "job")
+    """The overview; asked by htmx, only the living parts of the page that `part` names."""
+    part = request.GET.get("part", "job")
+    context = _context(seat, job, part if part in PARTS else "job")
+    context |= {"most_runs": None if request.GET.get("runs") == "all" else MOST_RUNS}
     if is_fragment(request):
-        return render(request, "web/job/_live.html", context)
-    stream = _chosen(context["streams"], request.GET.get("stream"))
-    return render(request, "web/job/overview.html", context | _log_context(stream))
+        context["stream"] = _chosen(context, request.GET.get("stream"))
+        return render(request, "web/job/_live.html", context | _waiting(seat, context))
+    log = _log_context(_chosen(context, request.GET.get("stream")))
+    return render(request, "web/job/overview.html", context | _waiting(seat, context) | log)
 
 
 @require_GET
@@ -106,18 +154,19 @@ def job_log(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
     context = _context(seat, job, "job-log")
     text = request.GET.get("from", "")
     first = max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 16 else None
-    stream = _chosen(context["streams"], request.GET.get("stream"))
-    return render(request, "web/job/log.html", context | _log_context(stream, first))
+    return render(
+        request, "web/job/log.html", context | _log_context(_chosen(context, request.GET.get("stream")), first)
+    )
 
 
 @require_GET
 @of_job(Action.SEE_JOB)
-def job_download(request: HttpRequest, seat: Seat, job: Job, stream: Any) -> HttpResponseBase:
+def job_download(request: HttpRequest, seat: Seat, job: Job, stream: UUID) -> HttpResponseBase:
     """The text byte for byte, as the container wrote it."""
     found = logs.streams_of(job).filter(pk=stream).first()
     if found is None:
         raise Http404
-    answer = StreamingHttpResponse(logs.content(found), content_type="text/plain; charset=utf-8")
+    answer = StreamingHttpResponse(logs.content_async(found), content_type="text/plain; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{found.pod_name}-{found.container}.log"'
     answer["X-Content-Type-Options"] = "nosniff"
     return answer
@@ -135,8 +184,7 @@ def job_cost(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
 @of_job(Action.SEE_JOB)
 def job_events(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
     """What happened, by whose clock, in whose words."""
-    context = _context(seat, job, "job-events")
-    return render(request, "web/job/events.html", context | {"events": jobs.events_of(job)})
+    return render(request, "web/job/events.html", _context(seat, job, "job-events"))
 
 
 @require_GET
@@ -145,5 +193,4 @@ def job_manifest(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
     """Exactly what was created; secrets by name only."""
     context = _context(seat, job, "job-manifest")
     manifests = jobs.manifests_of(job, attempt=len(context["attempts"]) or 1)
-    text = yaml.safe_dump_all(manifests, sort_keys=False, allow_unicode=True, width=120)
-    return render(request, "web/job/manifest.html", context | {"lines": text.splitlines()})
+    return render(request, "web/job/manifest.html", context | {"lines": yaml_lines(manifests)})

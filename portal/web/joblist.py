@@ -1,14 +1,16 @@
 """What the list of jobs reads: filters from the address, a page by cursor, counts from the same rows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.db.models import Count, F, Q, QuerySet
 from django.http import QueryDict
+from django.utils.dateparse import parse_datetime
 
+from portal.catalog.models import TemplateVersion
 from portal.core.errors import Refused
 from portal.jobs import selectors as jobs_room
 from portal.jobs.models import Job, JobQuerySet, Pod, State
@@ -78,7 +80,8 @@ def narrowed(jobs: JobQuerySet, filters: Filters, user: User, *, by_state: bool 
     if filters.mine:
         jobs = jobs.filter(submitted_by=user)
     if filters.template:
-        jobs = jobs.filter(template_version__template__slug=filters.template)
+        versions = TemplateVersion.objects.filter(template__slug=filters.template).values("pk")
+        jobs = jobs.filter(template_version__in=versions)
     if filters.q:
         jobs = jobs.filter(_search(filters.q))
     if by_state and filters.state:
@@ -119,11 +122,26 @@ def some(jobs: JobQuerySet) -> QuerySet[Job]:
 
 def page(jobs: JobQuerySet, cursor: str) -> JobPage:
     """One page; a cursor that is none of ours, as from an old bookmark, shows the first."""
-    rows = cast(JobQuerySet, light(jobs))
     try:
-        return jobs_room.page(rows, cursor=cursor)
+        return jobs_room.page(jobs, cursor=cursor, shape=light)
     except Refused:
-        return jobs_room.page(rows)
+        return jobs_room.page(jobs, shape=light)
+
+
+def mark_of(jobs: Sequence[Job]) -> str:
+    """What a page remembers of its newest row: the moment of its submission, exact."""
+    return jobs[0].submitted_at.isoformat() if jobs else ""
+
+
+def arrived(jobs: JobQuerySet, mark: str) -> int:
+    """How many of these jobs are newer than a page whose mark this is; of an empty page, all of them. One query."""
+    if not mark:
+        return jobs.count()
+    try:
+        moment = parse_datetime(mark)
+    except ValueError:
+        moment = None
+    return jobs.filter(submitted_at__gt=moment).count() if moment is not None and moment.tzinfo is not None else 0
 
 
 def runs_of(jobs: Iterable[Job]) -> dict[UUID, Runs]:

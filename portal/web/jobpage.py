@@ -1,199 +1,229 @@
-"""What the job's page says: the sentence, the lane of time, the steps, the facts. Words and shares, no decisions."""
+"""What the job's page says: the answer on top, the question before a stop, the facts. Words only, no decisions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
 
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from portal.clusters.models import ResourceFlavor
 from portal.clusters.specs import WorkSpec
-from portal.core.money import whole_seconds
-from portal.jobs.models import Attempt, Job, State
-from portal.web.templatetags.beamtime import duration
+from portal.costs.specs import JobCost
+from portal.jobs.models import Attempt, Event, Job, State
+from portal.jobs.policy import Reason
+from portal.web.capacity import gpu_words
+from portal.web.jobanswer import Answer, first_sentence, ticking
+from portal.web.jobspells import Lane, Spells, Step
+from portal.web.jobvalues import filled_in
+from portal.web.looks import STATES, VERDICTS
+from portal.web.templatetags.beamtime import clock, duration, money
 
-_SILENCE = timedelta(seconds=15)
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """The answer of the page: a strong clause, and what follows from it."""
-
-    strong: str
-    rest: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A spell of the job's life. `since` is a moment for a point in time, `seconds` the length of a spell."""
-
-    state: str
-    line: str = ""
-    seconds: int | None = None
-    at: datetime | None = None
-    now: bool = False
-    # The state whose icon stands beside it.
-    icon: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """`segments` and `marks` for templates/components/lane.html; `label` is the whole lane as one sentence."""
-
-    segments: Sequence[dict[str, Any]] = ()
-    marks: Sequence[dict[str, Any]] = ()
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Spells:
-    """The cluster's times of one attempt as spells that follow each other."""
-
-    waiting: tuple[datetime, datetime]
-    starting: tuple[datetime, datetime] | None = None
-    running: tuple[datetime, datetime] | None = None
-    over: bool = False
-
-    @classmethod
-    def of(cls, job: Job, attempt: Attempt | None, moment: datetime) -> "Spells":
-        end = job.ended_at or moment
-        admitted = attempt.admitted_at if attempt else None
-        started = job.started_at
-        return cls(
-            waiting=(job.submitted_at, max(job.submitted_at, admitted or started or end)),
-            starting=(admitted, max(admitted, started or end)) if admitted else None,
-            running=(started, max(started, end)) if started else None,
-            over=job.is_over,
-        )
+_SILENCE = timedelta(seconds=10)
+# More nodes than these are counted, not named.
+_NODES_NAMED = 2
+_TONES = {State.FAILED: "bad", State.REJECTED: "bad", State.LOST: "lost"}
 
 
 @dataclass(slots=True)
 class JobPage:
-    """Everything that the page and its live part show of a job; built from rows already loaded."""
+    """Everything that the page and its living part say of a job; built from rows already loaded."""
 
     job: Job
     attempt: Attempt | None
     moment: datetime
+    events: Sequence[Event] = ()
+    flavor: ResourceFlavor | None = None
+    cost: JobCost | None = None
     work: WorkSpec = field(init=False)
     spells: Spells = field(init=False)
 
     def __post_init__(self) -> None:
         self.work = WorkSpec.from_json(self.job.work)
-        self.spells = Spells.of(self.job, self.attempt, self.moment)
+        self.spells = Spells(self.job, self.attempt, self.events, self.moment, self._on_nodes())
+
+    # --- the answer --------------------------------------------------------------------------------------------------
 
     @property
-    def sentence(self) -> Sentence:
-        """What is going on, or how it ended, with what to do."""
+    def answer(self) -> Answer:
+        """What is going on, or how it ended, with what to do. A waiting job's is worked out in jobwaiting.py."""
         job, reason = self.job, self.job.reason
-        match job.state:
+        head: str
+        match State(job.state):
             case State.SUBMITTED:
-                if reason:
-                    return Sentence(_("Not with the cluster yet."), reason)
-                return Sentence(_("Safely stored."), _("The cluster is told of it at this moment."))
+                return self._submitted()
             case State.QUEUED:
-                head = _("Waiting for %(time)s in queue %(queue)s.")
-                return Sentence(head % {"time": self._lasts(self.spells.waiting), "queue": self._queue}, reason)
+                head = format_html(_("Waiting for {time}."), time=self._ticks(State.QUEUED))
+                return Answer(head, reason)
             case State.STARTING:
-                spell = self.spells.starting or self.spells.waiting
-                return Sentence(_("Starting for %(time)s.") % {"time": self._lasts(spell)}, reason or self._on_nodes())
+                return self._trouble() or self._starting()
             case State.RUNNING:
-                spell = self.spells.running or self.spells.waiting
-                return Sentence(_("Running for %(time)s.") % {"time": self._lasts(spell)}, reason or self._until())
+                return self._trouble() or Answer(self._runs_for(), reason or self._until())
             case State.CANCELLING:
-                return Sentence(_("Being stopped."), self._asked_to_stop())
-            case State.SUCCEEDED:
-                spell = self.spells.running or self.spells.waiting
-                return Sentence(_("Succeeded after %(time)s.") % {"time": self._lasts(spell)}, reason)
-        return Sentence(f"{job.get_state_display()}.", reason)
+                head = _("Stopping.") if job.started_at else _("Being cancelled.")
+                return Answer(head, f"{reason} {self._unanswered()}".strip())
+            case State.SUCCEEDED | State.CANCELLED:
+                return self._ended_well()
+        return self._ended_badly()
 
-    @property
-    def unanswered(self) -> str:
+    def _submitted(self) -> Answer:
+        if self.job.reason:
+            return self._box("no-word", _("Not with the cluster yet"), self.job.reason)
+        return Answer(_("Safely stored."), _("The cluster is told of it at this moment."))
+
+    def _starting(self) -> Answer:
+        head = format_html(_("Starting for {time}."), time=self._ticks(State.STARTING))
+        if self.attempt is not None and self.attempt.nodes and self.attempt.admitted_at:
+            text = _("Kueue admitted it at {time}; its container is being set up {nodes}.")
+            return Answer(head, format_html(text, time=clock(self.attempt.admitted_at), nodes=self._on_nodes()))
+        return Answer(head, self.job.reason)
+
+    def _trouble(self) -> Answer | None:
+        """What keeps an admitted job from running, as a verdict."""
+        match self.job.reason_code:
+            case Reason.IMAGE:
+                image = format_html('<span class="bt-mono">{}</span> {}', self.work.image, self.job.reason)
+                return replace(self._box("image", _("Image cannot be pulled")), rest=image)
+            case Reason.CONTAINER:
+                return self._box("misconfigured", _("Container cannot be set up"), self.job.reason)
+            case Reason.UNSCHEDULABLE:
+                return self._box("pieces", _("Room in the quota, but on no node yet"), self.job.reason)
+            case Reason.NODE_LOST | Reason.NO_WORD | Reason.CHECKING:
+                return self._box("no-word", _("No word from the cluster"), self.job.reason)
+        return None
+
+    def _box(self, kind: str, head: str, reason: str = "") -> Answer:
+        tone, icon = VERDICTS[kind]
+        strong, rest = first_sentence(reason)
+        return Answer(head, rest, strong, tone, icon, self._for_how_long())
+
+    def _for_how_long(self) -> str:
+        last = self.spells.all[-1]
+        return format_html(_("for {time}"), time=ticking(last)) if last.now else ""
+
+    def _ended_well(self) -> Answer:
+        ran = self.spells.last(State.RUNNING)
+        if self.job.state == State.SUCCEEDED:
+            time = duration(ran.seconds if ran else 0)
+            return Answer(_("Succeeded after %(time)s.") % {"time": time}, self._cost_words())
+        strong = self.job.reason or _("Cancelled.")
+        if ran is None:
+            return Answer(strong, _("It never ran, so it cost nothing."))
+        text = _("It had run for %(time)s.") % {"time": duration(ran.seconds)}
+        return Answer(strong, f"{text} {self._cost_words()}".strip())
+
+    def _ended_badly(self) -> Answer:
+        job, state = self.job, State(self.job.state)
+        strong, rest = first_sentence(job.reason)
+        head = f"{state.label}: {cause}" if (cause := self._cause()) else str(state.label)
+        ran = self.spells.last(State.RUNNING)
+        aside = format_html(_("after {time}, at {end}"), time=duration(ran.seconds), end=self._ended()) if ran else ""
+        return Answer(head, rest, strong, _TONES.get(state, "neutral"), STATES[state].icon, aside)
+
+    def _ended(self) -> str:
+        return clock(self.spells.end, "seconds")
+
+    def _cause(self) -> str:
+        """The reason in two or three words; the sentence follows below."""
+        attempt, code = self.attempt, self.job.reason_code
+        number = attempt.exit_code if attempt is not None else None
+        words = {
+            Reason.OUT_OF_MEMORY: _("out of memory"),
+            Reason.EXIT_CODE: _("exit code %(code)d") % {"code": number} if number is not None else "",
+            Reason.SIGNAL: _("killed"),
+            Reason.TIME_LIMIT: _("time limit reached"),
+            Reason.CANNOT_START: _("could not be started"),
+            Reason.NODE_REFUSED: _("refused by its node"),
+            Reason.NODE_LOST: _("its node left"),
+            Reason.EVICTED: _("evicted by its node"),
+            Reason.DEACTIVATED: _("given up by Kueue"),
+            Reason.STOPPED: _("stopped from outside"),
+            Reason.VANISHED: _("how is not known"),
+            Reason.DELETED_OUTSIDE: _("deleted behind Beamtime's back"),
+            Reason.REFUSED: _("the cluster refused it"),
+            Reason.NAME_TAKEN: _("its name is taken"),
+        }
+        return words.get(Reason(code), "") if code in Reason else ""
+
+    def _cost_words(self) -> str:
+        if self.cost is None or self.cost.amount is None:
+            return ""
+        if self.cost.free:
+            return _("It was free.")
+        return _("It cost %(sum)s.") % {"sum": money(self.cost.amount)}
+
+    def _runs_for(self) -> str:
+        time, nodes = self._ticks(State.RUNNING), self._on_nodes()
+        if not nodes:
+            return format_html(_("Running for {time}."), time=time)
+        return format_html(_("Running for {time} {nodes}."), time=time, nodes=nodes)
+
+    def _until(self) -> str:
+        if self.limit_at is None or self.work.time_limit_seconds is None:
+            return _("It has no time limit.")
+        text = _("Its limit of {limit} ends it at {time} at the latest.")
+        return format_html(text, limit=duration(self.work.time_limit_seconds), time=clock(self.limit_at))
+
+    def _unanswered(self) -> str:
         """Said when the cluster has been asked for longer than a moment and has not answered."""
         asked = self.job.cancel_requested_at
-        if self.job.state != State.CANCELLING or asked is None or self.moment - asked < _SILENCE:
+        if asked is None or self.moment - asked < _SILENCE:
             return ""
         return _("Waiting for the cluster to say that the last process has ended.")
+
+    def _ticks(self, state: State) -> str:
+        spell = self.spells.last(state)
+        return ticking(spell) if spell is not None else duration(0)
+
+    # --- the question before a stop ----------------------------------------------------------------------------------
 
     @property
     def verb(self) -> str:
         """*Stop* is for what runs, *Cancel* for what waits."""
-        return _("Stop") if self.job.state in (State.RUNNING, State.STARTING) else _("Cancel")
+        return _("Stop") if self.holds else _("Cancel")
+
+    @property
+    def holds(self) -> bool:
+        """Whether it may hold something of the cluster now."""
+        return self.job.state in (State.RUNNING, State.STARTING)
 
     @property
     def stop_question(self) -> dict[str, str]:
         """The dialog before it: what is lost in time and money."""
-        if self.job.state in (State.RUNNING, State.STARTING):
-            lost = _("It has run for %(time)s. What it has not written elsewhere is lost; its log and its cost stay.")
+        name = self.job.name
+        if not self.holds:
             return {
-                "title": _("Stop “%(name)s”?") % {"name": self.job.name},
-                "text": lost % {"time": self._lasts(self.spells.running or self.spells.waiting)},
-                "confirm": _("Stop the job"),
-                "keep": _("Keep it running"),
-                "busy": _("Stopping"),
+                "title": _("Cancel “%(name)s”?") % {"name": name},
+                "text": _("It leaves the queue and costs nothing. Run it again whenever you like."),
+                "confirm": _("Cancel the job"),
+                "keep": _("Keep it waiting"),
+                "busy": _("Cancelling"),
             }
+        ran = self.spells.last(State.RUNNING)
+        text = _("It has not begun to run. Its place in the queue is given up.")
+        if ran is not None:
+            lost = _("It has run for %(time)s. What it has not written elsewhere is lost; its log and its cost stay.")
+            text = lost % {"time": duration(ran.seconds)}
+            if self.cost is not None and self.cost.amount:
+                text = f"{text} {_('So far it cost %(sum)s.') % {'sum': money(self.cost.amount)}}"
         return {
-            "title": _("Cancel “%(name)s”?") % {"name": self.job.name},
-            "text": _("It leaves the queue and costs nothing. Run it again whenever you like."),
-            "confirm": _("Cancel the job"),
-            "keep": _("Keep it waiting"),
-            "busy": _("Cancelling"),
+            "title": _("Stop “%(name)s”?") % {"name": name},
+            "text": text,
+            "confirm": _("Stop the job"),
+            "keep": _("Keep it running"),
+            "busy": _("Stopping"),
         }
+
+    # --- time and facts ----------------------------------------------------------------------------------------------
 
     @property
     def steps(self) -> list[Step]:
-        """The life so far, one step a spell."""
-        spells, state = self.spells, self.job.state
-        found = [Step(_("Submitted"), at=self.job.submitted_at, icon="submitted")]
-        waited = self._seconds(spells.waiting)
-        if spells.starting or spells.running or waited or state == State.QUEUED:
-            line = _("in queue %(queue)s") % {"queue": self._queue}
-            found.append(Step(_("Queued"), line, waited, now=state == State.QUEUED, icon="queued"))
-        if spells.starting:
-            now, took = state == State.STARTING, self._seconds(spells.starting)
-            found.append(Step(_("Starting"), self._on_nodes(), took, now=now, icon="starting"))
-        if spells.running:
-            now, took = state == State.RUNNING, self._seconds(spells.running)
-            found.append(Step(_("Running"), self._on_nodes(), took, now=now, icon="running"))
-        if spells.over:
-            found.append(Step(str(self.job.get_state_display()), at=self.job.ended_at, now=True, icon=state))
-        return found
+        return self.spells.steps
 
     @property
     def lane(self) -> Lane:
-        """The same life on a scale of time, up to the limit while it runs."""
-        spells, start = self.spells, self.job.submitted_at
-        now = self.job.ended_at or self.moment
-        limit = self.limit_at
-        until = max(now, limit) if limit and not spells.over else now
-        whole = max(1.0, (until - start).total_seconds())
-
-        def share(moment: datetime) -> float:
-            return max(0.0, min(100.0, (moment - start).total_seconds() / whole * 100))
-
-        segments = [
-            {
-                "state": state,
-                "x": share(begin),
-                "width": share(end) - share(begin),
-                "title": self._said(state, begin, end),
-            }
-            for state, spell in (("queued", spells.waiting), ("starting", spells.starting), ("running", spells.running))
-            if spell and spell[1] > spell[0]
-            for begin, end in [spell]
-        ]
-        marks: list[dict[str, Any]] = []
-        if not spells.over and limit and spells.running:
-            width = share(limit) - share(now)
-            segments.append(
-                {"state": "running", "x": share(now), "width": width, "hatch": True, "title": _("expected")}
-            )
-            marks = [
-                {"x": share(now), "label": _("now"), "now": True, "anchor": "start" if share(now) < 8 else "middle"},
-                {"x": 100, "label": _("limit"), "anchor": "end"},
-            ]
-        label = "; ".join(str(segment["title"]) for segment in segments if not segment.get("hatch"))
-        return Lane(segments, marks, label or _("nothing yet"))
+        return self.spells.lane(self.limit_at)
 
     @property
     def limit_at(self) -> datetime | None:
@@ -203,44 +233,46 @@ class JobPage:
         return self.job.started_at + timedelta(seconds=self.work.time_limit_seconds)
 
     @property
+    def limit_left(self) -> timedelta | None:
+        """What is left of it while it runs."""
+        if self.limit_at is None or self.job.state != State.RUNNING or self.limit_at <= self.moment:
+            return None
+        return self.limit_at - self.moment
+
+    @property
     def shape(self) -> str:
-        """`4 × NVIDIA H100`, or cores and memory where no GPU is asked for."""
+        """`4 × H100 80 GB (pretended)`, or cores where no GPU is asked for; of each run."""
         work = self.work
         if work.gpus:
-            text = f"{work.gpus} × {self.job.gpu_model or work.flavor or _('GPU')}"
-        else:
-            cores = work.cpu_millicores / 1000
-            text = ngettext("%(n)s core", "%(n)s cores", int(cores) or 1) % {"n": f"{cores:g}"}
-        return text if work.runs == 1 else _("%(runs)s runs × %(shape)s") % {"runs": work.runs, "shape": text}
+            return f"{work.gpus} × {self.gpu}"
+        return self.cores
 
     @property
-    def memory_gib(self) -> str:
-        return f"{self.work.memory_mib / 1024:g}"
+    def gpu(self) -> str:
+        """The model as people say it; a pretended one says so."""
+        if self.flavor is not None and self.flavor.gpu_model:
+            return gpu_words(self.flavor)
+        return self.job.gpu_model.removeprefix("NVIDIA ") or _("GPU of any model")
+
+    @property
+    def cores(self) -> str:
+        cores = self.work.cpu_millicores / 1000
+        return ngettext("%(n)s core", "%(n)s cores", 1 if cores == 1 else 2) % {"n": f"{cores:g}"}
+
+    @property
+    def memory(self) -> str:
+        mib = self.work.memory_mib
+        return f"{mib / 1024:g} GiB" if mib >= 1024 else f"{mib} MiB"
+
+    @property
+    def filled_in(self) -> list[tuple[str, str]]:
+        """What was chosen in the form, without what stands among the facts already."""
+        return filled_in(self.job.template_version.definition, self.job.values)
 
     def _on_nodes(self) -> str:
-        nodes = self.attempt.nodes if self.attempt else []
+        nodes = list(self.attempt.nodes) if self.attempt else []
         if not nodes:
             return ""
-        return _("on %(nodes)s") % {"nodes": ", ".join(nodes[:2]) + ("…" if len(nodes) > 2 else "")}
-
-    def _until(self) -> str:
-        left = self.limit_at - self.moment if self.limit_at else None
-        return _("Its time limit is in %(time)s.") % {"time": duration(whole_seconds(left))} if left else ""
-
-    def _asked_to_stop(self) -> str:
-        who = self.job.cancel_requested_by_name
-        return _("%(person)s asked for it.") % {"person": who} if who else ""
-
-    def _lasts(self, spell: tuple[datetime, datetime]) -> str:
-        return str(duration(self._seconds(spell)))
-
-    def _said(self, state: str, begin: datetime, end: datetime) -> str:
-        return f"{State(state).label} {duration(whole_seconds(end - begin))}"
-
-    @staticmethod
-    def _seconds(spell: tuple[datetime, datetime]) -> int:
-        return whole_seconds(spell[1] - spell[0])
-
-    @property
-    def _queue(self) -> str:
-        return self.job.queue.cluster_queue.name
+        if len(nodes) > _NODES_NAMED:
+            return _("on %(n)d nodes") % {"n": len(nodes)}
+        return _("on %(nodes)s") % {"nodes": ", ".join(map(str, nodes))}

@@ -38,6 +38,7 @@ def page(request: HttpRequest, seat: Seat) -> HttpResponse:
         "states": state_filters(filters, counts),
         "rows": rows_of(found.jobs),
         "first_page": not found.newer,
+        "newest": joblist.mark_of(found.jobs),
         "newer": f"{here}{joint}cursor={found.newer}" if found.newer else "",
         "older": f"{here}{joint}cursor={found.older}" if found.older else "",
         "total": counts[filters.state or "all"],
@@ -54,13 +55,18 @@ def page(request: HttpRequest, seat: Seat) -> HttpResponse:
 @require_safe
 @in_team(Action.SEE_JOB)
 def rows(request: HttpRequest, seat: Seat) -> HttpResponse:
-    """Some rows of the list as they are now, with the counts above it; for static/js/jobs.js."""
+    """Some rows of the list as they are now, the counts above it, and how many are newer; for static/js/jobs.js."""
     filters = Filters.of(request.GET)
     jobs = joblist.base(seat.user, seat.team)
     asked = _ids(request.GET.getlist("id"))
     found = joblist.some(jobs.filter(pk__in=asked)) if asked else []
     counts = joblist.counts(joblist.narrowed(jobs, filters, seat.user, by_state=False))
-    context = {"team": seat.team, "rows": rows_of(list(found)), "states": state_filters(filters, counts)}
+    context = {
+        "team": seat.team,
+        "rows": rows_of(list(found)),
+        "states": state_filters(filters, counts),
+        "arrived": joblist.arrived(joblist.narrowed(jobs, filters, seat.user), request.GET.get("newer", "")),
+    }
     return render(request, "web/jobs/_rows.html", context)
 
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from portal.core.clock import now
 from portal.core.money import whole_seconds
+from portal.costs.selectors import ListedCost, costs_of
 from portal.jobs.models import Job, State
 from portal.web.joblist import Runs, runs_of
 
@@ -29,16 +30,18 @@ class JobRow:
     shape: str
     waited_seconds: int | None
     ran_seconds: int | None
-    cost: object = None
+    # None: it has used nothing yet.
+    cost: ListedCost | None = None
 
 
 def rows_of(jobs: Sequence[Job]) -> list[JobRow]:
-    """The lines of these jobs, which come from `joblist.light`. At most one query for all of them."""
+    """The lines of these jobs, which come from `joblist.light`. At most five queries for all of them."""
     moment, runs = now(), runs_of(jobs)
-    return [row_of(job, moment, runs.get(job.pk)) for job in jobs]
+    costs = costs_of([job.pk for job in jobs], moment) if jobs else {}
+    return [row_of(job, moment, runs.get(job.pk), costs.get(job.pk)) for job in jobs]
 
 
-def row_of(job: Job, moment: datetime, runs: Runs | None) -> JobRow:
+def row_of(job: Job, moment: datetime, runs: Runs | None, cost: ListedCost | None) -> JobRow:
     until = job.started_at or job.ended_at or moment
     waited = whole_seconds(until - job.submitted_at)
     ran = whole_seconds((job.ended_at or moment) - job.started_at) if job.started_at else None
@@ -49,6 +52,7 @@ def row_of(job: Job, moment: datetime, runs: Runs | None) -> JobRow:
         shape=shape(job),
         waited_seconds=waited,
         ran_seconds=ran,
+        cost=cost,
     )
 
 

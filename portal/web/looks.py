@@ -43,6 +43,7 @@ VERDICTS: dict[str, tuple[str, str]] = {
     "image": ("bad", "box-seam"),
     "node": ("bad", "hdd-network"),
     "no-word": ("lost", "question-diamond-fill"),
+    "incomplete": ("neutral", "pencil"),
     "unknown": ("neutral", "question-diamond-fill"),
 }
 

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from functools import wraps
 from typing import Any
 
-import yaml
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from portal.catalog import selectors as templates
 from portal.catalog.models import TemplateVersion, VersionState
+from portal.catalog.specs import Definition, Kind
 from portal.core.clock import now
 from portal.core.errors import Conflicting, Missing, Refused
 from portal.funds.models import PricedResource
@@ -30,6 +31,7 @@ from portal.quotas.selectors import queues_open_to
 from portal.teams.policy import Action
 from portal.web import capacity, verdict
 from portal.web.access import Seat, View, in_team, is_fragment, keep_cookie
+from portal.web.manifest import yaml_lines
 from portal.web.submitform import FROM, KEY, VERSION, SubmitForm, new_key
 
 SENT_COOKIE = "bt_sent"
@@ -101,7 +103,7 @@ def preview(request: HttpRequest, page: "_Page") -> HttpResponse:
         if is_fragment(request):
             return render(request, "web/submit/_yaml.html", {"form": page.form})
         return page.render(status=422)
-    context = {"yaml": as_yaml(found), "preview": found, "version": page.version}
+    context = {"yaml": yaml_lines(found.manifests), "preview": found, "version": page.version}
     if is_fragment(request):
         return render(request, "web/submit/_yaml.html", context)
     return page.render(context)
@@ -112,24 +114,6 @@ def _remember_sent(request: HttpRequest, response: HttpResponse, key: str) -> Ht
     before = [kept for kept in request.COOKIES.get(SENT_COOKIE, "").split(".") if kept.isalnum() and kept != key]
     keep_cookie(response, SENT_COOKIE, ".".join([key, *before][:8]))
     return response
-
-
-def as_yaml(found: Preview) -> list[str]:
-    """The lines of the manifests; secrets stand in them by name only."""
-    documents = [dict(manifest) for manifest in found.manifests]
-    text = yaml.dump_all(documents, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=110)
-    return str(text).split("\n")[:-1]
-
-
-class _Readable(yaml.SafeDumper):
-    """The safe dumper, with scripts as blocks of lines instead of one quoted text."""
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Readable.add_representer(str, _text)
 
 
 class _Page:
@@ -158,14 +142,15 @@ class _Page:
         cloned = clone_values(self.source) if self.source else None
         models = {row.flavor.gpu_model for row in self.rows if row.is_gpu}
         priced = {m: price_at(found, resource="gpu", gpu_model=m, at=at) for m in models}
+        definition = templates.definition_of(self.version)
         form = SubmitForm(
-            definition=templates.definition_of(self.version),
+            definition=definition,
             title=self.version.template.title,
             queues=[queue.name for queue in self.queues],
             rooms=capacity.models_of(row for row in self.rows if row.is_gpu),
             prices={model: price.amount if price else None for model, price in priced.items()},
             data=self.request.POST if self.request.method == "POST" else None,
-            values=cloned.values if cloned else None,
+            values=_reshaped(definition, cloned.values, self.request.GET.get("shape", "")) if cloned else None,
             name=cloned.name if cloned else "",
             queue=cloned.queue if cloned else "",
         )
@@ -211,7 +196,25 @@ class _Page:
         ahead = capacity.waiting_jobs(in_queue[0].queue) if in_queue else 0
         said = verdict.of_work(found.spec.work, found.queue, in_queue, ahead)
         lines = [(_line_words(line), line.price_per_hour) for line in found.estimate.lines]
-        return {"verdict": said, "estimate": found.estimate, "lines": lines, "work": found.spec.work}
+        span = self._span(asked, found, in_queue)
+        return {"verdict": said, "estimate": found.estimate, "span": span, "lines": lines, "work": found.spec.work}
+
+    def _span(self, asked: JobRequest, found: Preview, rows: list[capacity.Row]) -> tuple[Decimal, Decimal] | None:
+        """Least and most that it can cost at its limit while Kueue may pick among several GPU models, as priced."""
+        work, gpu = found.spec.work, self.form.definition.gpu
+        if not work.gpus or work.flavor or gpu is None or not found.estimate.missing:
+            return None
+        amounts = []
+        for row in rows:
+            if row.is_gpu:
+                values = {**asked.values, gpu.name: {"flavor": row.flavor.name, "count": work.gpus}}
+                try:
+                    one = services.preview(replace(asked, name="", queue=found.queue, values=values))
+                except Refused:
+                    continue
+                if one.estimate.amount is not None:
+                    amounts.append(one.estimate.amount)
+        return (min(amounts), max(amounts)) if amounts else None
 
     def render(self, extra: dict[str, Any] | None = None, status: int = 200) -> HttpResponse:
         context = {
@@ -238,6 +241,15 @@ def _line_words(line: EstimateLine) -> str:
     if line.resource == PricedResource.CPU:
         return ngettext("%(n)s core", "%(n)s cores", int(line.units)) % {"n": units}
     return _("%(n)s GiB of memory") % {"n": units}
+
+
+def _reshaped(definition: Definition, values: dict[str, Any], shape: str) -> dict[str, Any]:
+    """A cloned job's values with other GPUs, `flavor*count`, as its waiting page offers; else as they are."""
+    flavor, star, count = shape.rpartition("*")
+    gpu = next((p for p in definition.parameters if p.kind is Kind.GPU), None)
+    if gpu is None or not star or not (count.isascii() and count.isdecimal() and len(count) < 4):
+        return values
+    return {**values, gpu.name: {"flavor": flavor, "count": int(count)}}
 
 
 def _source(seat: Seat, text: str | None) -> Job | None:

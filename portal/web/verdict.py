@@ -27,7 +27,9 @@ class Verdict:
     @property
     def colour(self) -> str:
         """The class of its words where there is no box around them."""
-        return {"now": "bt-is-good", "never": "bt-is-bad", "unknown": "bt-2"}.get(self.kind, "bt-is-warning")
+        return {"now": "bt-is-good", "never": "bt-is-bad", "unknown": "bt-2", "incomplete": "bt-2"}.get(
+            self.kind, "bt-is-warning"
+        )
 
 
 def refused(problems: Sequence[Problem]) -> Verdict:
@@ -40,18 +42,15 @@ def refused(problems: Sequence[Problem]) -> Verdict:
         head = ngettext("%(n)d field is not filled in yet", "%(n)d fields are not filled in yet", fields)
     else:
         head = ngettext("%(n)d field needs a change first", "%(n)d fields need a change first", fields)
-    return Verdict("unknown", head % {"n": fields}, _("Then the verdict and the cost stand here."))
+    return Verdict("incomplete", head % {"n": fields}, _("Then the verdict and the cost stand here."))
 
 
 def of_work(work: WorkSpec, queue: str, rows: Sequence[Row], waiting_jobs: int) -> Verdict:
     """For work that its queue can give one day. `rows` are the numbers of that queue now."""
-    pods = min(work.runs, work.parallelism or work.runs)
-    asks = _asks(work, pods)
-    shapes = _flavors(rows, work.flavor, gpu=work.gpus > 0)
-    if not shapes:
+    shortage = nearest(work, rows)
+    if shortage is None:
         text = _("ClusterQueue %(queue)s has no numbers yet.") % {"queue": queue}
         return Verdict("unknown", _("No word on what is free"), text)
-    shortage = min((_short(flavor_rows, asks) for flavor_rows in shapes), key=len)
     if not shortage:
         if waiting_jobs:
             head = ngettext("%(n)d job ahead", "%(n)d jobs ahead", waiting_jobs) % {"n": waiting_jobs}
@@ -60,9 +59,9 @@ def of_work(work: WorkSpec, queue: str, rows: Sequence[Row], waiting_jobs: int) 
         text = _("What it asks is free in ClusterQueue %(queue)s.") % {"queue": queue}
         return Verdict("now", _("Would start now"), text)
     row, asked = shortage[0]
-    short = _number(asked - row.free)
-    head = _("No room now: %(n)s %(what)s short") % {"n": short, "what": _what(row)}
-    words = {"asked": _number(asked), "what": _what(row), "free": _number(row.free), "queue": queue}
+    short = plain_number(asked - row.free)
+    head = _("No room now: %(n)s %(what)s short") % {"n": short, "what": what(row)}
+    words = {"asked": plain_number(asked), "what": what(row), "free": plain_number(row.free), "queue": queue}
     text = _(
         "It asks %(asked)s %(what)s and %(free)s are free in ClusterQueue %(queue)s. "
         "It waits its turn and starts by itself."
@@ -70,8 +69,18 @@ def of_work(work: WorkSpec, queue: str, rows: Sequence[Row], waiting_jobs: int) 
     return Verdict("no-room", head, text % words)
 
 
-def _asks(work: WorkSpec, pods: int) -> dict[str, Decimal]:
-    """By resource; GPUs under ""."""
+def nearest(work: WorkSpec, rows: Sequence[Row]) -> list[tuple[Row, Decimal]] | None:
+    """What is short, as (row, asked), GPUs first, in the flavor that comes nearest to having room for the work.
+
+    Empty: there is room. None: the queue has no numbers for it.
+    """
+    shapes = _flavors(rows, work.flavor, gpu=work.gpus > 0)
+    return min((_short(group, asks_of(work)) for group in shapes), key=len) if shapes else None
+
+
+def asks_of(work: WorkSpec) -> dict[str, Decimal]:
+    """What all pods that run at once ask, by resource; GPUs under ""."""
+    pods = min(work.runs, work.parallelism or work.runs)
     return {
         "": Decimal(work.gpus * pods),
         "cpu": Decimal(work.cpu_millicores * pods) / _MILLICORES,
@@ -94,11 +103,13 @@ def _short(rows: Sequence[Row], asks: dict[str, Decimal]) -> list[tuple[Row, Dec
     return [(row, asked) for row, asked in sorted(pairs, key=lambda p: not p[0].is_gpu) if asked > row.free]
 
 
-def _what(row: Row) -> str:
+def what(row: Row) -> str:
+    """What a row counts, in the words of a sentence."""
     if row.is_gpu:
         return gpu_words(row.flavor)
     return _("cores") if row.resource == "cpu" else _("GiB of memory")
 
 
-def _number(value: Decimal) -> str:
+def plain_number(value: Decimal) -> str:
+    """ "2", "0.5": at most one decimal."""
     return f"{value.quantize(Decimal('0.1')).normalize():f}"

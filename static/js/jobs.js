@@ -10,16 +10,24 @@
     field.addEventListener("change", () => field.form.requestSubmit());
   }
 
+  // On a phone the filters scroll sideways; the chosen one is shown.
+  doc.querySelector("#job-filters [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
   const rowOf = (id) => doc.getElementById(`job-${id}`);
   const active = () => [...list.querySelectorAll("[data-bt-active='yes']")].map((row) => row.dataset.btJob);
 
   // --- Fetch what changed, at most twice a second, never over something that is being used -------------------------------
   const due = new Set();
+  let asksNew = false;
   let timer = 0;
   let busy = false;
   function want(ids) {
-    for (const id of ids) if (rowOf(id)) due.add(id);
-    if (due.size && !timer && !busy) timer = setTimeout(refresh, 500);
+    for (const id of ids) {
+      if (rowOf(id)) due.add(id);
+      // A job that is not in view may be new; only the first page asks how many are.
+      else asksNew = "btNewest" in list.dataset;
+    }
+    if ((due.size || asksNew) && !timer && !busy) timer = setTimeout(refresh, 500);
   }
   const inUse = (row) => {
     const marked = doc.getSelection();
@@ -29,11 +37,13 @@
     timer = 0;
     if (doc.hidden || busy) return;
     const ids = [...due].slice(0, 50);
-    if (!ids.length) return;
+    if (!ids.length && !asksNew) return;
     busy = true;
     try {
+      const asked = new URLSearchParams(ids.map((id) => ["id", id]));
+      if ("btNewest" in list.dataset) asked.append("newer", list.dataset.btNewest);
       const join = list.dataset.btRows.includes("?") ? "&" : "?";
-      const answer = await fetch(list.dataset.btRows + join + ids.map((id) => `id=${id}`).join("&"), { headers: { "HX-Request": "true" } });
+      const answer = await fetch(list.dataset.btRows + join + asked, { headers: { "HX-Request": "true" } });
       if (!answer.ok) throw new Error(String(answer.status));
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       for (const id of ids) {
@@ -42,22 +52,22 @@
         due.delete(id);
         if (old && row) old.replaceWith(row);
       }
+      asksNew = false;
+      announce(Number(fresh.getElementById("arrived")?.dataset.count || 0));
       const [counts, now] = [doc.getElementById("job-filters"), fresh.getElementById("job-filters")];
       if (counts && now && !counts.contains(doc.activeElement)) counts.replaceWith(now);
     } catch { /* the next tick tries again; the live mark says that there is trouble */ }
     busy = false;
-    if (due.size) timer = setTimeout(refresh, 2000);
+    if (due.size || asksNew) timer = setTimeout(refresh, 2000);
   }
 
   // --- New jobs: a bar with their number; only the first page shows it ------------------------------------------------------
   const bar = doc.getElementById("new-jobs");
-  const arrived = new Set();
-  function announce(id) {
-    if (!bar || !("btFirst" in list.dataset) || rowOf(id)) return;
-    arrived.add(id);
+  function announce(number) {
+    if (!bar || !("btNewest" in list.dataset)) return;
     const link = bar.querySelector("a");
-    link.textContent = arrived.size === 1 ? link.dataset.one : link.dataset.many.replace("{n}", String(arrived.size));
-    bar.hidden = false;
+    link.textContent = number === 1 ? link.dataset.one : link.dataset.many.replace("{n}", String(number));
+    bar.hidden = number === 0;
   }
 
   // --- The socket: reconnects with growing pauses; after 15 s the banner of the frame says since when -----------------------
@@ -78,18 +88,20 @@
     socket.addEventListener("message", (event) => {
       let said;
       try { said = JSON.parse(event.data); } catch { return; }
-      const id = said.job || said.id;
-      if (!id) {
+      if (said.job) {
+        want([said.job]);
+      } else {
+        // Much has changed, or something was missed.
+        asksNew = "btNewest" in list.dataset;
         want(active());
-        return;
       }
-      if (said.state === "submitted") announce(id);
-      want([id]);
     });
     socket.addEventListener("close", (event) => {
-      // 4401 and 4403: the session or the right is gone; asking again would not bring it back.
-      if (closed || event.code === 4401 || event.code === 4403) {
+      // The session or the right is gone (portal/live/README.md); asking again would not bring it back.
+      if (closed || [4400, 4401, 4403, 4404].includes(event.code)) {
         window.Beamtime.live.set("off");
+        if (event.code === 4401) window.Beamtime.alert(document.getElementById("bt-alerts").dataset.session, "warning");
+        if (event.code === 4403) location.reload();
         return;
       }
       since = since || new Date();

@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def _take(bench: Bench, names: list[str]) -> tuple[list[Row], list[str], bool]:
-    """All rows, what to know about the run, and whether something broke. One broken measure does not cost the others."""
+    """All rows, what to know about the run, and whether something broke, which costs no other measure."""
     rows: list[Row] = []
     loads, failed = [], []
     begin = time.monotonic()

@@ -27,7 +27,7 @@ def lines() -> list[str]:
         f"date: {datetime.now(UTC):%d %B %Y, %H:%M} UTC",
         f"machine: {os.cpu_count()} cores ({_cpu()}), {_memory_gib():.0f} GiB, Linux {platform.release()}; everything "
         "shares it, the measuring programs too",
-        f"versions: CPython {platform.python_version()}, {packages}, {programs}, Kubernetes and Kueue of `tests/cluster`",
+        f"versions: Python {platform.python_version()}, {packages}, {programs}; Kubernetes, Kueue: see `tests/cluster`",
         "databases: PostgreSQL as it comes (every commit is on the disk before it is answered); SQLite as the demo "
         "has it (WAL, `synchronous=NORMAL`)",
     ]

@@ -1,4 +1,4 @@
-"""What a measure has done inside a process of the portal's own: `python -m tests.bench.inside <verb> ...` prints JSON."""
+"""What a measure has done inside a process of the portal's own: `python -m tests.bench.inside VERB` prints JSON."""
 
 from __future__ import annotations
 

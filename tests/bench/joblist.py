@@ -100,7 +100,7 @@ def _asks(site: Site) -> dict[str, Callable[[], None]]:
 
 @contextlib.contextmanager
 def _hand_written(site: Site, name: str) -> Iterator[Callable[[], None]]:
-    """The same rows for a program that has SQL and a connection, and nothing else to do; for the page the counts too."""
+    """The same rows for a program that has SQL and a connection and nothing else; for the page the counts too."""
     wanted = (ROWS,) if name == "api" else (ROWS, COUNTS)
     with contextlib.closing(_connect(site)) as connection:
         cursor = connection.cursor()

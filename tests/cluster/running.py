@@ -23,7 +23,7 @@ from cryptography.fernet import Fernet
 
 from tests.support.servers import PostgresServer, RedisServer, free_port
 
-from .rights import Base, kubeconfig
+from . import rights
 from .testbed import images, probes
 from .testbed.cluster import Cluster
 from .testbed.paths import TestbedError
@@ -52,13 +52,13 @@ class Running:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         # Processes that were started otherwise than usual.
         self._altered: set[str] = set()
-        base = Base(cluster)
+        base = rights.Base(cluster)
         base.apply_rights()
         self._kubeconfigs: dict[str, Path] = {}
         for name in _PROCESSES:
             account = base.account_of(name)
             if account is not None:
-                self._kubeconfigs[name] = kubeconfig(cluster, account, folder / f"{name}.kubeconfig")
+                self._kubeconfigs[name] = rights.kubeconfig(cluster, account, folder / f"{name}.kubeconfig")
         with ThreadPoolExecutor() as pool:
             postgres = pool.submit(PostgresServer)
             self.redis = RedisServer()
@@ -66,6 +66,10 @@ class Running:
         self._keys = {"BEAMTIME_SECRET_KEY": secrets.token_urlsafe(50), "BEAMTIME_SECRETS_KEYS": Fernet.generate_key().decode()}
 
     # -- the site
+
+    def kubeconfig(self, process: str) -> Path:
+        """With the rights of one process."""
+        return self._kubeconfigs[process]
 
     def environment(self, process: str) -> dict[str, str]:
         """The whole environment of a process: nothing of this one's but the way to programs."""

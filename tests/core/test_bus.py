@@ -14,6 +14,7 @@ from portal.core.bus.fanout import QUEUE_LENGTH, Subscription
 from portal.core.bus.reader import Reader
 from tests.support.servers import RedisServer
 
+
 @pytest.fixture
 def with_redis(redis_server: RedisServer, settings: Settings) -> Iterator[RedisServer]:
     settings.REDIS_URL = redis_server.url

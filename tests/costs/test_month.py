@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from portal.costs import services
 from portal.costs.selectors import team_month
-from portal.funds.models import Price, PricedResource
+from portal.funds.models import PricedResource
 from portal.jobs.models import Job, State
 from portal.teams.models import Team, User
 from tests import factories
@@ -34,9 +34,7 @@ def test_a_month_of_a_team(job: Job, team: Team, lead: User, site: factories.Sit
         assert sum((part.amount for part in parts), Decimal(0)) == month.total
 
 
-def test_case_33_the_months_of_a_job_across_their_border_add_up(
-    job: Job, team: Team, settings: Settings
-) -> None:
+def test_case_33_the_months_of_a_job_across_their_border_add_up(job: Job, team: Team, settings: Settings) -> None:
     settings.TIME_ZONE = "Europe/Berlin"
     hold(job, datetime(2026, 11, 30, 22, 59, 58, tzinfo=UTC), 4)
     for _rated in (False, True):
@@ -71,7 +69,6 @@ def test_case_75_the_total_names_what_has_no_price(job: Job, team: Team) -> None
     services.rate()
     month = team_month(team, NOVEMBER, at(9000))
     assert (month.total, month.missing) == (Decimal("2.40"), ("NVIDIA A100",))
-    Price.objects.filter(gpu_model="NVIDIA A100").delete()
 
 
 def test_a_team_of_which_nothing_has_a_price_has_no_total(job: Job, team: Team) -> None:

@@ -265,6 +265,17 @@ def test_a_fault_inside_the_gateway_ends_no_job(cluster: ClusterDouble, sent: Jo
     assert (attempt.state, attempt.last_error) == (State.SUBMITTED, "KeyError inside Beamtime; see its log")
 
 
+def test_settings_that_lead_to_no_cluster_end_no_job(sent: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(name: str, kind: str) -> None:
+        raise OSError("no such kubeconfig")
+
+    monkeypatch.setattr("portal.clusters.gateway._backend", nowhere)
+    sweep()
+    attempt = attempt_of(sent)
+    assert (attempt.state, attempt.claim_token) == (State.SUBMITTED, None)
+    assert "no such kubeconfig" in attempt.last_error
+
+
 def test_a_secret_whose_key_is_gone_rejects_the_job_and_says_so(cluster: ClusterDouble, sent: Job) -> None:
     JobSecret.objects.update(sealed=b"not sealed with any key of ours")
     dispatch(attempt_of(sent).pk)

@@ -62,6 +62,15 @@ def test_a_job_goes_from_the_queue_to_its_end_by_the_clusters_clock(job: Job, to
     assert _kinds(job) == ["starting", "running", "succeeded"]
 
 
+def test_a_job_that_is_first_heard_of_at_its_end_still_has_its_whole_story(job: Job, told: Told) -> None:
+    told.admitted(10)
+    told.pods(ended(pod(), since=30, until=31, code=3))
+    observe(told.failed(32))
+    attempt = attempt_of(job)
+    assert (attempt.state, attempt.admitted_at, attempt.started_at) == (State.FAILED, at(10), at(30))
+    assert _kinds(job) == ["starting", "running", "failed"]
+
+
 def test_each_change_raises_the_revision_once_and_a_repeat_raises_nothing(job: Job, told: Told) -> None:
     observe(told.admitted(10))
     job.refresh_from_db()
@@ -323,6 +332,34 @@ def test_a_pod_of_the_stay_before_says_nothing_about_the_present_one(job: Job, t
     stopped = ended(pod(), since=30, until=305, code=143)
     observe(told.pods(replace(stopped, deletion_requested_at=at(300), gone=True)))
     assert attempt_of(job).state == State.STARTING
+
+
+def test_a_pod_that_is_heard_of_late_but_is_older_than_the_eviction_belongs_to_the_past(job: Job, told: Told) -> None:
+    observe(told.admitted(10))
+    before = told.now
+    observe(told.preempted(300))
+    observe(replace(before, pods=(running(pod("never-seen", created=20), 30),), workload=None))
+    assert attempt_of(job).state == State.QUEUED
+
+
+def test_an_eviction_told_again_does_not_undo_the_stay_after_it(job: Job, told: Told) -> None:
+    """Even if the admission in between was never heard of."""
+    _ran(told)
+    evicted = told.preempted(300)
+    observe(evicted)
+    observe(replace(told.now, workload=None, pods=(running(pod("pod-2", created=401), 410),)))
+    assert attempt_of(job).state == State.RUNNING
+    observe(evicted)
+    assert attempt_of(job).state == State.RUNNING
+
+
+def test_an_admission_told_again_does_not_undo_the_eviction_after_it(job: Job, told: Told) -> None:
+    admitted = told.admitted(10)
+    observe(admitted)
+    observe(told.preempted(300))
+    observe(admitted)
+    attempt = attempt_of(job)
+    assert (attempt.state, attempt.reason_code) == (State.QUEUED, "preempted")
 
 
 # --- arrays ----------------------------------------------------------------------------------------------------------

@@ -23,12 +23,12 @@ from tests.jobs.facts import Told, ended, pod, running
 JOBS = 12
 
 
-def _together(*works: Callable[[], None]) -> None:
+def _together(*works: Callable[[], object]) -> None:
     """All at once; whatever breaks in one of them breaks the test."""
     broken: list[BaseException] = []
     start = threading.Barrier(len(works))
 
-    def act(work: Callable[[], None]) -> None:
+    def act(work: Callable[[], object]) -> None:
         try:
             start.wait(10)
             work()
@@ -87,9 +87,11 @@ def test_races_double_nothing_lose_nothing_and_step_only_where_allowed(
         for pk in Attempt.objects.values_list("pk", flat=True):
             dispatch(pk)
 
-    watch = lambda: _watcher(cluster, jobs, seed)  # noqa: E731
-    _together(lambda: sweep() and None, nudged, people, watch)
-    _together(lambda: sweep() and None, people, watch)
+    def watch() -> None:
+        _watcher(cluster, jobs, seed)
+
+    _together(sweep, nudged, people, watch)
+    _together(sweep, people, watch)
     for minute in (2, 4, 6):
         with time_machine.travel(now() + timedelta(minutes=minute)):
             sweep()

@@ -16,11 +16,11 @@ from tests.jobs.conftest import Ask
 
 def test_a_backlog_goes_out_at_least_twice_as_fast_as_one_by_one(cluster: ClusterDouble, ask: Ask) -> None:
     """Against a bare loop of the same calls on the same cluster, measured in the same run."""
-    for _ in range(100):
+    for _ in range(60):
         submit(ask())
-    cluster.latency = 0.02
+    cluster.latency = 0.04
     started = time.perf_counter()
-    assert sweep() == 100
+    assert sweep() == 60
     took = time.perf_counter() - started
     specs = [thing.spec for thing in cluster.things.values()]
     cluster.things.clear()
@@ -28,7 +28,7 @@ def test_a_backlog_goes_out_at_least_twice_as_fast_as_one_by_one(cluster: Cluste
     for spec in specs:
         cluster.create(spec, {})
     bare = time.perf_counter() - started
-    assert Attempt.objects.filter(state=State.QUEUED).count() == 100
+    assert Attempt.objects.filter(state=State.QUEUED).count() == 60
     assert bare / took >= 2.0, f"sweep {took:.2f} s, bare loop {bare:.2f} s"
 
 
@@ -58,14 +58,14 @@ def test_a_sweep_of_nothing_asks_one_question(db: None, cluster: ClusterDouble) 
 
 
 def test_a_sweep_ends_in_time_however_much_is_left(cluster: ClusterDouble, ask: Ask) -> None:
-    for _ in range(200):
+    for _ in range(100):
         submit(ask())
     cluster.latency = 0.02
-    done = sweep(budget_seconds=0.1)
-    assert 0 < done < 200
+    done = sweep(budget_seconds=0.05)
+    assert 0 < done < 100
     assert Attempt.objects.filter(claim_token__isnull=False).count() == 0, "nothing stays claimed"
     sweep()
-    assert len(cluster.made) == 200
+    assert len(cluster.made) == 100
 
 
 @pytest.mark.parametrize("count", [1, 5, 40])
@@ -76,4 +76,4 @@ def test_questions_grow_with_the_rows_by_a_fixed_few_each(cluster: ClusterDouble
         submit(ask())
     with CaptureQueriesContext(connection) as caught:
         sweep()
-    assert len(caught) <= 16 + 5 * count
+    assert len(caught) <= 20 + 3 * count

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
+from django.db import connections
 from django.test import Client
 
 from portal.config.asgi import application
@@ -108,3 +110,10 @@ async def dial() -> AsyncIterator[Dial]:
     yield open_socket
     for wire in wires:
         await wire.leave()
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def _connections_are_given_back() -> AsyncIterator[None]:
+    """The thread in which a test's own awaited queries run keeps its connection otherwise, and with it the database."""
+    yield
+    await sync_to_async(connections.close_all)()

@@ -1,7 +1,10 @@
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+from django.db import connections
 
 from portal.jobs.models import Job, State
 from portal.teams.models import Membership, Role, Team
@@ -32,3 +35,10 @@ async def until(holds: Callable[[], Awaitable[bool]], seconds: float = 10) -> No
     async with asyncio.timeout(seconds):
         while not await holds():  # noqa: ASYNC110 - nothing else tells when a row has changed
             await asyncio.sleep(0.01)
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def _connections_are_given_back() -> AsyncIterator[None]:
+    """The thread in which a test's own awaited queries run keeps its connection otherwise, and with it the database."""
+    yield
+    await sync_to_async(connections.close_all)()

@@ -1,10 +1,11 @@
 """Following a container's log: every line once, whatever breaks on the way."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django.db import OperationalError
 
@@ -25,11 +26,11 @@ pytestmark = pytest.mark.asyncio
 REF = ContainerRef(cluster="default", namespace="bt-vision", pod="p-0", pod_uid="uid-0", container="main")
 
 
-@pytest.fixture
-def desk() -> Iterator[Desk]:
+@pytest_asyncio.fixture
+async def desk() -> AsyncIterator[Desk]:
     found = Desk("test", 2)
     yield found
-    found.close()
+    await found.close()
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,11 @@
 """One watcher leads, the others stand by; nobody leads without knowing that it still does."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django.db import OperationalError
 
@@ -17,11 +18,11 @@ from tests.watch.conftest import until
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
 
-@pytest.fixture
-def desk() -> Iterator[Desk]:
+@pytest_asyncio.fixture
+async def desk() -> AsyncIterator[Desk]:
     found = Desk("test", 2)
     yield found
-    found.close()
+    await found.close()
 
 
 def candidate(desk: Desk, ttl: float = 0.6) -> Leadership:

@@ -1,6 +1,7 @@
 """Cost and verdict beside the form, before anything is sent."""
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -10,6 +11,7 @@ from portal.clusters.models import ResourceFlavor
 from portal.clusters.specs import WorkSpec
 from portal.core.clock import now
 from portal.jobs.models import Job, State
+from portal.quotas.models import FlavorQuota
 from portal.teams.models import Team, User
 from tests.factories import Site, make_job, make_price
 from tests.web.pages import as_person, elements, fields, html, words
@@ -106,14 +108,14 @@ def test_it_makes_nothing(client: Client) -> None:
 # --- the preview -------------------------------------------------------------------------------------------------
 
 
-def preview(client: Client, fragment: bool, **values: str) -> object:
+def preview(client: Client, fragment: bool, **values: str) -> Any:
     form = fields(client.get(SCRIPT), "submit-form") | {"script": "echo one\necho two", **values}
     return client.post(f"{SCRIPT}preview/", form, headers={"HX-Request": "true"} if fragment else {})
 
 
 def test_the_drawer_shows_what_will_be_created_and_secrets_by_name_only(client: Client) -> None:
     part = preview(client, True, secret="hunter2", secret_name="HF_TOKEN", **{"gpu.count": "1"})
-    said = words(part)  # type: ignore[arg-type]
+    said = words(part)
     assert "kind: Job" in said
     assert "kueue.x-k8s.io/queue-name: gpu" in said
     assert "HF_TOKEN" in said
@@ -130,17 +132,17 @@ def test_a_script_is_shown_line_by_line(client: Client) -> None:
 
 def test_without_script_it_is_a_page_with_the_form_as_typed(client: Client) -> None:
     page = preview(client, False, **{"job.name": "mine", "memory": "3 GiB"})
-    assert page.status_code == 200  # type: ignore[attr-defined]
-    assert "What will be created" in words(page)  # type: ignore[arg-type]
-    assert "kind: Job" in words(page)  # type: ignore[arg-type]
-    assert fields(page, "submit-form")["memory"] == "3 GiB"  # type: ignore[arg-type]
+    assert page.status_code == 200
+    assert "What will be created" in words(page)
+    assert "kind: Job" in words(page)
+    assert fields(page, "submit-form")["memory"] == "3 GiB"
 
 
 def test_what_cannot_be_made_says_why(client: Client) -> None:
     part = preview(client, True, memory="lots")
-    assert "Nothing can be made of the form as it stands:" in words(part)  # type: ignore[arg-type]
+    assert "Nothing can be made of the form as it stands:" in words(part)
     page = preview(client, False, memory="lots")
-    assert page.status_code == 422  # type: ignore[attr-defined]
+    assert page.status_code == 422
     assert 'id="f-memory_error"' in html(page)
 
 
@@ -153,3 +155,13 @@ def test_amounts_are_exact(client: Client) -> None:
     make_price("gpu", "0.1", gpu_model="NVIDIA H100", valid_from=now())
     assert "€0.03 at most, for 20 min" in estimate(client, **{"gpu.count": "1", "time_limit": "20 min"})
     assert Decimal("0.1") * 20 / 60 > Decimal("0.03")
+
+
+def test_any_model_costs_from_the_cheapest_to_the_dearest(client: Client, site: Site) -> None:
+    l40s = ResourceFlavor.objects.create(cluster=site.cluster, name="l40s", gpu_model="NVIDIA L40S")
+    for resource, nominal in (("nvidia.com/gpu", 8), ("cpu", 64), ("memory", 512)):
+        FlavorQuota.objects.create(cluster_queue=site.gpu, flavor=l40s, resource=resource, nominal=nominal)
+    make_price("gpu", "0.80", gpu_model="NVIDIA L40S")
+    said = estimate(client, **{"gpu.count": "2", "time_limit": "1 h", "gpu.flavor": ""})
+    assert "€1.60 to €4.80 At most, for 1 h, by the model that it gets." in said
+    assert "€1.60 at most, for 1 h" in estimate(client, **{"gpu.count": "2", "time_limit": "1 h", "gpu.flavor": "l40s"})

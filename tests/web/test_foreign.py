@@ -56,10 +56,10 @@ def test_case_17_also_for_those_who_may_see_every_team(job: Job, other_team: Tea
     assert as_person(admin_user).get(f"/teams/vision/jobs/{job.pk}/").status_code == 200
 
 
-def test_case_17_a_stream_of_another_job_is_missing(site: Site, team: Team, other_team: Team, job: Job) -> None:
-    theirs = make_job(other_team, job.submitted_by, site.gpu)
+def test_case_17_a_stream_of_another_job_is_missing(site: Site, other_team: Team, job: Job, member: User) -> None:
+    theirs = make_job(other_team, member, site.gpu)
     stream = make_stream(theirs)
-    client = as_person(job.submitted_by)
+    client = as_person(member)
     assert client.get(f"/teams/vision/jobs/{job.pk}/log/{stream.pk}/download/").status_code == 404
 
 

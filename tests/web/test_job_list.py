@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -15,17 +16,17 @@ from tests.web.pages import as_person, elements, html, queries, words
 ADDRESS = "/teams/vision/jobs/"
 
 
-def shown(page: object) -> list[str]:
+def shown(page: Any) -> list[str]:
     """Names of the jobs on a page, from the top."""
-    rows = [link for link in elements(page, "a") if link.get("class") == "bt-row-link"]  # type: ignore[arg-type]
+    rows = [link for link in elements(page, "a") if link.get("class") == "bt-row-link"]
     return [row["title"] for row in rows]
 
 
-def make_jobs(team: Team, user: User, site: Site, number: int, **fields: object) -> list[Job]:
+def make_jobs(team: Team, user: User, site: Site, number: int, **fields: Any) -> list[Job]:
     """Jobs a minute apart, the last one the newest."""
     start = now() - timedelta(days=1)
     return [
-        make_job(team, user, site.gpu, name=f"job-{n:03d}", submitted_at=start + timedelta(minutes=n), **fields)  # type: ignore[arg-type]
+        make_job(team, user, site.gpu, name=f"job-{n:03d}", submitted_at=start + timedelta(minutes=n), **fields)
         for n in range(number)
     ]
 
@@ -49,7 +50,7 @@ def test_each_job_is_a_line_with_its_reason(site: Site, team: Team, member: User
     said = words(as_person(member).get(ADDRESS))
     line = said[said.index("Failed llama") :]
     assert line.startswith(
-        "Failed llama Killed: the container passed its memory limit of 64 GiB member 2 × H100 30 min 55 min"
+        "Failed llama Killed: the container passed its memory limit of 64 GiB member 2 × H100 30 min 55 min –"
     )
 
 
@@ -57,14 +58,13 @@ def test_filters_show_what_they_count(site: Site, team: Team, member: User) -> N
     for state in (State.RUNNING, State.RUNNING, State.QUEUED, State.REJECTED, State.SUBMITTED):
         make_job(team, member, site.gpu, state=state)
     client = as_person(member)
-    for state, count in (("", 5), ("running", 2), ("queued", 1), ("failed", 0), ("other", 2), ("rejected", 1)):
-        page = client.get(ADDRESS, {"state": state} if state else {})
-        assert len(shown(page)) == count, state
-        chosen = re.search(r'aria-current="true">.*?<span class="bt-count">(\d+)</span>', html(page).split("<ul")[-1])
+    for asked, count in (("", 5), ("running", 2), ("queued", 1), ("failed", 0), ("other", 2), ("rejected", 1)):
+        page = client.get(ADDRESS, {"state": asked} if asked else {})
+        assert len(shown(page)) == count, asked
         filters = html(page)[html(page).index('id="job-filters"') :]
         chosen = re.search(r'aria-current="true">.*?<span class="bt-count">(\d+)</span>', filters, re.S)
         assert chosen is not None
-        assert int(chosen[1]) == count, state
+        assert int(chosen[1]) == count, asked
 
 
 def test_mine_and_the_teams(site: Site, team: Team, member: User, lead: User) -> None:
@@ -105,8 +105,8 @@ def test_pages_by_cursor_neither_repeat_nor_skip(site: Site, team: Team, member:
     make_jobs(team, member, site, 120)
     client = as_person(member)
 
-    def link(page: object, rel: str) -> str:
-        found = [a["href"] for a in elements(page, "a") if a.get("rel") == rel]  # type: ignore[arg-type]
+    def link(page: Any, rel: str) -> str:
+        found = [a["href"] for a in elements(page, "a") if a.get("rel") == rel]
         return found[0] if found else ""
 
     first = client.get(ADDRESS)
@@ -224,4 +224,31 @@ def test_the_number_of_queries_is_the_same_for_one_row_and_for_many(
     for _ in range(20):
         make_job(team, member, site.gpu, state=State.RUNNING, work=work)
     assert len(queries(lambda: client.get(ADDRESS))) == first
-    assert first <= 14
+    assert first <= 16
+
+
+def test_new_jobs_are_counted_and_pushed_nowhere(site: Site, team: Team, member: User, lead: User) -> None:
+    client = as_person(member)
+    make_job(team, member, site.gpu, name="there already", submitted_at=now() - timedelta(minutes=5))
+    section = next(s for s in elements(client.get(ADDRESS), "section") if s.get("id") == "jobs")
+    for user in (member, lead):
+        make_job(team, user, site.gpu, name="new")
+
+    def arrived(**asked: str) -> str:
+        part = client.get(f"{ADDRESS}rows/", {"newer": section["data-bt-newest"], **asked})
+        return next(p["data-count"] for p in elements(part, "p") if p.get("id") == "arrived")
+
+    assert arrived() == "2"
+    assert arrived(mine="1") == "1"
+    assert arrived(state="failed") == "0"
+    assert arrived(newer="nonsense") == "0"
+    assert arrived(newer="2026-13-99T00:00") == "0"
+
+
+def test_only_the_first_page_waits_for_new_jobs(site: Site, team: Team, member: User) -> None:
+    make_jobs(team, member, site, 60)
+    client = as_person(member)
+    first = client.get(ADDRESS)
+    older = next(a["href"] for a in elements(first, "a") if a.get("rel") == "next")
+    assert 'data-bt-newest="' in html(first)
+    assert "data-bt-newest" not in html(client.get(ADDRESS + older))

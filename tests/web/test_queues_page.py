@@ -1,6 +1,7 @@
 """What each ClusterQueue has, holds and is waited for."""
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def waiting(team: Team, user: User, queue: ClusterQueue, *, gpus: int = 1, flavo
     return make_job(team, user, queue, state=State.QUEUED, work=spec, name=f"{team.slug} waits")
 
 
-def numbers(queue: ClusterQueue, resource: str = "nvidia.com/gpu") -> capacity.Row:
+def numbers(queue: ClusterQueue, resource: str = "nvidia.com/gpu") -> Any:
     rows = capacity.rows(capacity.held_by(capacity.admitted()))
     return next(row for row in rows if row.queue.pk == queue.pk and row.resource == resource)
 

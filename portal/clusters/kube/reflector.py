@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 PAGE = 500
 # Seconds. The server ends a watch by itself; bookmarks come about once a minute, so more silence is a dead line.
 WATCH, SILENCE = 240, 90.0
+# The answer to a watch begins at once; only its events take their time.
+BEGIN = 15.0
 RELIST_AT_MOST_EVERY = 5.0
 FIRST_WAIT, LONGEST_WAIT = 0.2, 10.0
 GONE = 410
@@ -125,7 +127,7 @@ class Reflector:
             "resourceVersion": self._version,
             "timeoutSeconds": str(WATCH),
         }
-        async with session.get(self._path, query, silence=SILENCE) as response:
+        async with session.get(self._path, query, silence=SILENCE, begin=BEGIN) as response:
             self._recovered()
             async for line in lines(self._heard(response.content.iter_any())):
                 event = json.loads(line)

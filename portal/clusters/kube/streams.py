@@ -50,26 +50,36 @@ class Session:
 
     @asynccontextmanager
     async def get(
-        self, path: str, query: Mapping[str, str] | None = None, *, silence: float, whole: float | None = None
+        self,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        silence: float,
+        whole: float | None = None,
+        begin: float | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The answer to a GET, its body not yet read. `silence`: seconds without a byte that count as a broken line.
+        """The answer to a GET, its body not yet read.
 
-        Raises `Refusal`, or one of `TROUBLE`.
+        In seconds: `silence` without a byte counts as a broken line, `whole` is for everything, `begin` until the
+        answer begins (of a log that is followed it may begin with the first line only). Raises `Refusal`, or one of
+        `TROUBLE`.
         """
         if self._http is None:
             raise RuntimeError("the session is not open")
         headers = await asyncio.to_thread(self._connection.authorization)
         # Identity: the server would otherwise hold lines of a log back until its compressor has enough of them.
         headers |= {"Accept": "*/*", "User-Agent": "beamtime", "Accept-Encoding": "identity"}
-        async with self._http.get(
-            self._connection.host + path,
-            params=query,
-            headers=headers,
-            proxy=self._connection.proxy,
-            server_hostname=self._connection.server_name,
-            timeout=aiohttp.ClientTimeout(total=whole, connect=CONNECT, sock_connect=CONNECT, sock_read=silence),
-            allow_redirects=False,
-        ) as response:
+        async with asyncio.timeout(begin):
+            response = await self._http.get(
+                self._connection.host + path,
+                params=query,
+                headers=headers,
+                proxy=self._connection.proxy,
+                server_hostname=self._connection.server_name,
+                timeout=aiohttp.ClientTimeout(total=whole, connect=CONNECT, sock_connect=CONNECT, sock_read=silence),
+                allow_redirects=False,
+            )
+        async with response:
             if response.status != 200:
                 await self._refuse(response)
             yield response

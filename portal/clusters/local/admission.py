@@ -8,7 +8,7 @@ that whatever reads a real cluster's reads these too.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from portal.clusters.specs import FlavorQuota, FlavorSpec, QueueSnapshot, QueueSpec
@@ -27,6 +27,11 @@ class Ask:
     # Name of the ResourceFlavor asked for; "" leaves the choice to the queue.
     flavor: str = ""
     node_selector: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> object:
+        """The same for all asks that differ in their key only."""
+        return self.cluster_queue, self.flavor, tuple(self.requests.items()), tuple(self.node_selector.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +57,16 @@ def decide(snapshot: QueueSnapshot, holdings: Iterable[Holding], asks: Sequence[
     """A verdict for each ask, given oldest first. Each admission counts for the asks behind it."""
     books = _Books(snapshot, holdings)
     verdicts = []
+    # Of a thousand alike that wait, one is judged; whatever is admitted may change the words for the rest.
+    known: dict[object, Verdict] = {}
     for ask in asks:
-        verdict = _judge(books, ask)
-        if verdict.flavors is not None:
+        verdict = known.get(ask.shape) or _judge(books, ask)
+        if verdict.flavors is None:
+            known[ask.shape] = verdict
+        else:
+            known.clear()
             books.add(Holding(ask.cluster_queue, ask.requests, verdict.flavors))
-        verdicts.append(verdict)
+        verdicts.append(replace(verdict, key=ask.key))
     return verdicts
 
 

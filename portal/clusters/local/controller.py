@@ -36,6 +36,9 @@ class Controller:
         # What is to be told: keys of jobs that changed, and the last facts of those that are gone.
         self._touched: set[str] = set()
         self._gone: dict[str, AttemptFacts] = {}
+        # The queues that the last round of admission went by; None before the first.
+        self._judged: QueueSnapshot | None = None
+        self._asks: dict[str, Ask] = {}
         self._buried_at = 0.0
         # Seconds of grace for every pod once this machine stops working for Beamtime; set from outside.
         self.closing: float | None = None
@@ -139,6 +142,8 @@ class Controller:
         self._touched.add(job.key)
 
     def _missing(self, expected: Mapping[str, tuple[str, int]]) -> dict[str, AttemptFacts]:
+        if not expected:
+            return {}
         there = {f"{job.spec.namespace}/{job.spec.name}" for job in self._jobs.values()}
         now = int(time.time())
         return {
@@ -150,13 +155,17 @@ class Controller:
     # --- deciding ------------------------------------------------------------------------------------------------
 
     def _admit(self, snapshot: QueueSnapshot) -> None:
+        """One round over all that wait, where anything has changed since the last one."""
+        if snapshot is self._judged and not self._touched and not self._gone:
+            return
+        self._judged = snapshot
         waiting = [job for job in self._jobs.values() if not job.admitted and job.deleting_at is None]
         if not waiting:
             return
         waiting.sort(key=lambda job: (job.created_ns, job.key))
         holdings = [_holding(job) for job in self._jobs.values() if job.active_need]
         now = int(time.time())
-        for verdict in decide(snapshot, holdings, [_ask(job) for job in waiting]):
+        for verdict in decide(snapshot, holdings, [self._ask(job) for job in waiting]):
             job = self._jobs[verdict.key]
             old = job.workload.get("QuotaReserved")
             if old is not None and (old.reason, old.message) == (verdict.reason, verdict.message):
@@ -168,6 +177,19 @@ class Controller:
                 note(job.workload, "Admitted", status=True, reason="Admitted", message=said, at=at)
                 job.flavors, job.started_at = dict(verdict.flavors), at
             self._touched.add(job.key)
+
+    def _ask(self, job: JobRecord) -> Ask:
+        """What a job asks for; worked out once, because nothing of it ever changes."""
+        if job.key not in self._asks:
+            spec = job.spec
+            self._asks[job.key] = Ask(
+                key=job.key,
+                cluster_queue=spec.cluster_queue,
+                requests=facts.requests_of(spec.work, spec.gpu_resource, job.parallelism),
+                flavor=spec.work.flavor,
+                node_selector=dict(spec.node_selector),
+            )
+        return self._asks[job.key]
 
     def _run_pods(self, snapshot: QueueSnapshot) -> None:
         """Make the pods that are due, give them devices, and start a runner for each that has what it needs."""
@@ -230,6 +252,7 @@ class Controller:
         self._gone[job.key] = facts.describe_gone(job, int(time.time()))
         del self._jobs[job.key]
         self._saved.pop(job.key, None)
+        self._asks.pop(job.key, None)
 
     def _bury(self) -> None:
         """Now and then: end what runs without a job, remove what is left of jobs long gone."""
@@ -248,17 +271,6 @@ class Controller:
             if self._saved.get(key) != state:
                 self._store.save(self._jobs[key])
                 self._saved[key] = state
-
-
-def _ask(job: JobRecord) -> Ask:
-    spec = job.spec
-    return Ask(
-        key=job.key,
-        cluster_queue=spec.cluster_queue,
-        requests=facts.requests_of(spec.work, spec.gpu_resource, job.parallelism),
-        flavor=spec.work.flavor,
-        node_selector=dict(spec.node_selector),
-    )
 
 
 def _holding(job: JobRecord) -> Holding:

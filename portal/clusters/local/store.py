@@ -105,7 +105,8 @@ class Store:
 
     def keys(self) -> set[str]:
         """Every job that is there; drafts and leavings begin with a dot."""
-        return {path.name for path in self.jobs.iterdir() if not path.name.startswith(".")}
+        with os.scandir(self.jobs) as entries:
+            return {entry.name for entry in entries if not entry.name.startswith(".")}
 
     def save(self, job: JobRecord) -> None:
         """Keep what changed. A job whose folder somebody removed meanwhile stays removed."""

@@ -20,8 +20,8 @@ def happenings_of(
     found = [*_of_pods(before, after, terms, seen_at)]
     if after.requeued_at is not None and after.requeued_at != before.requeued_at:
         found.append(_sent_back(after, after.requeued_at))
-    elif after.state is not before.state:
-        found.append(_moved(after, seen_at))
+    else:
+        found += _on_the_way(before, after, seen_at)
     if after.reason_code != before.reason_code and after.state is State.QUEUED and after.reason_code in _WAITS:
         # Once for each kind of reason and stay: the numbers in it change all the time.
         key = f"waits:{after.reason_code}:{_stamp(after.requeued_at)}"
@@ -29,23 +29,28 @@ def happenings_of(
     return tuple(sorted(found, key=lambda happening: happening.at))
 
 
-def _moved(after: AttemptSnapshot, seen_at: datetime) -> Happening:
-    state = after.state
+def _on_the_way(before: AttemptSnapshot, after: AttemptSnapshot, seen_at: datetime) -> list[Happening]:
+    """The stages that were reached, those that went by unseen among them: a short job is first heard of at its end."""
     stay = _stamp(after.requeued_at)
-    if state is State.QUEUED:
-        return Happening(after.created_at or seen_at, "kueue", "queued", "In the queue.", f"queued:{stay}")
-    if state is State.STARTING:
-        flavor = f" in flavor {after.flavor}" if after.flavor else ""
-        message = f"Kueue has reserved quota{flavor}."
-        return Happening(after.admitted_at or seen_at, "kueue", "starting", message, f"starting:{stay}")
-    if state is State.RUNNING:
-        where = f" on node {', '.join(after.nodes)}" if after.nodes else ""
-        message = f"The first container runs{where}."
-        return Happening(after.started_at or seen_at, "kubernetes", "running", message, f"running:{stay}")
-    at = after.ended_at or seen_at
-    message = after.reason or f"{state.label}."
-    source = "beamtime" if state is State.CANCELLED else "kubernetes"
-    return Happening(at, source, str(state), message, "end" if is_terminal(state) else f"{state}:{stay}")
+    found = []
+    if before.state is not State.CANCELLING:
+        if before.state is State.SUBMITTED and (after.state is State.QUEUED or after.created_at is not None):
+            found.append(Happening(after.created_at or seen_at, "kueue", "queued", "In the queue.", f"queued:{stay}"))
+        if _reached(State.STARTING, before, after) or (before.admitted_at is None and after.admitted_at is not None):
+            message = f"Quota is reserved in flavor {after.flavor}." if after.flavor else "Quota is reserved."
+            found.append(Happening(after.admitted_at or seen_at, "kueue", "starting", message, f"starting:{stay}"))
+        if _reached(State.RUNNING, before, after) or (before.started_at is None and after.started_at is not None):
+            message = f"The first container runs on node {after.nodes[0]}." if after.nodes else "A container runs."
+            found.append(Happening(after.started_at or seen_at, "kubernetes", "running", message, f"running:{stay}"))
+    if is_terminal(after.state) and not is_terminal(before.state):
+        source = "beamtime" if after.state is State.CANCELLED else "kubernetes"
+        message = after.reason or f"{after.state.label}."
+        found.append(Happening(after.ended_at or seen_at, source, str(after.state), message, "end"))
+    return found
+
+
+def _reached(state: State, before: AttemptSnapshot, after: AttemptSnapshot) -> bool:
+    return after.state is state and before.state is not state
 
 
 def _sent_back(after: AttemptSnapshot, at: datetime) -> Happening:

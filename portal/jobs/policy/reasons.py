@@ -123,7 +123,7 @@ def deleted_outside() -> str:
 
 
 def deactivated() -> str:
-    return "Kueue gave it up and will not try again. Change what the words below say, then run it again."
+    return "Given up for good: it will not be tried again. Change what the words below say, then run it again."
 
 
 def held() -> str:

@@ -89,7 +89,7 @@ def _moved(
     if not may_follow(merged.state, verdict.state):
         return merged
     if is_terminal(verdict.state):
-        return _ended(merged, verdict, seen_at)
+        return _ended(merged, verdict, facts, seen_at)
     if verdict.state is State.QUEUED:
         if merged.state is State.SUBMITTED:
             return replace(merged, state=State.QUEUED).saying(verdict.words)
@@ -169,13 +169,14 @@ def _admission(facts: AttemptFacts, *, after: datetime | None) -> datetime | Non
     return None if after is not None and admitted.at < after else admitted.at
 
 
-def _ended(merged: AttemptSnapshot, verdict: Verdict, seen_at: datetime) -> AttemptSnapshot:
+def _ended(merged: AttemptSnapshot, verdict: Verdict, facts: AttemptFacts, seen_at: datetime) -> AttemptSnapshot:
     started = earliest([merged.started_at, *(pod.started_at for pod in merged.live)])
     at = verdict.at or seen_at
     return replace(
         merged,
         state=verdict.state,
         exit_code=verdict.exit_code if verdict.exit_code is not None else merged.exit_code,
+        admitted_at=merged.admitted_at or _admission(facts, after=merged.requeued_at),
         started_at=started,
         # Clocks of nodes and of the control plane differ by a little; nothing ends before it begins.
         ended_at=max(at, started) if started is not None else at,

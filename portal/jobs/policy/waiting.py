@@ -29,7 +29,7 @@ _WRONG = re.compile(
 def waiting_words(workload: WorkloadFacts | None, *, requeued: bool) -> Words:
     """The words of a queued attempt. `requeued`: Kueue has taken its quota back before."""
     if workload is None:
-        return Words(reason_code=Reason.WAITING, reason="Waits for Kueue to take it in.")
+        return Words(reason_code=Reason.WAITING, reason="Waits to be taken into its queue.")
     reserved = condition(workload.conditions, "QuotaReserved")
     evicted = condition(workload.conditions, "Evicted")
     if (evicted is not None and evicted.status is True) or (requeued and reserved is None):
@@ -37,10 +37,10 @@ def waiting_words(workload: WorkloadFacts | None, *, requeued: bool) -> Words:
     if not workload.active and workload.active is not None:
         return Words(reason_code=Reason.HELD, reason=reasons.held(), **_own(reserved))
     if reserved is None:
-        return Words(reason_code=Reason.WAITING, reason="Waits for Kueue to look at it.")
+        return Words(reason_code=Reason.WAITING, reason="Waits for its queue to look at it.")
     if reserved.status is True:
         admitted = condition(workload.conditions, "Admitted")
-        sentence = "Its quota is reserved; it waits for Kueue's admission checks."
+        sentence = "Its quota is reserved; it waits for admission checks."
         return Words(reason_code=Reason.WAITING, reason=sentence, **_own(admitted or reserved))
     return _pending_words(reserved)
 
@@ -65,7 +65,7 @@ def _pending_words(reserved: Condition) -> Words:
         sentence = f"{queue} takes no work now. It goes on by itself once an administrator opens it again."
         return Words(reason_code=Reason.QUEUE_CLOSED, reason=sentence, **own)
     if _WRONG.search(message):
-        sentence = "Set up wrongly, so Kueue cannot admit it. Show the words below to an administrator."
+        sentence = "Set up wrongly, so it cannot be admitted. Show the words below to an administrator."
         return Words(reason_code=Reason.MISCONFIGURED, reason=sentence, **own)
     if "preempt" in message.lower():
         sentence = "Room is being made: it waits for other jobs to be preempted."

@@ -11,7 +11,7 @@ from portal.core.errors import Forbidden, Problem, Refused
 from portal.core.hints import nudge
 from portal.jobs.models import TERMINAL, Job, State
 from portal.jobs.policy import AttemptSnapshot, Happening, Reason, Reduction, Words, reasons
-from portal.jobs.services.changes import apply, attempts_with_terms, snapshot_of
+from portal.jobs.services.changes import Change, apply, attempts_with_terms, snapshot_of
 from portal.teams.models import User
 from portal.teams.policy import Action, may
 from portal.teams.selectors import roles_in
@@ -55,8 +55,10 @@ def _try(actor: User, job: Job) -> bool:
     reduction = _at_once(before, name, moment) if never_sent else _asked(before, name, moment)
     due_at = None if never_sent else moment
     # A claim does not raise the revision, so a first one made in this moment is excluded by name.
-    guard = {"tries": 0, "claim_token": None} if never_sent else {}
-    if not apply(attempt, before, reduction, moment=moment, guard=guard, due_at=due_at):
+    guard: dict[str, object] = {"tries": 0, "claim_token": None} if never_sent else {}
+    columns = {"due_at": due_at}
+    change = Change(attempt=attempt, before=before, reduction=reduction, moment=moment, guard=guard, columns=columns)
+    if not apply(change):
         return False
     Job.objects.filter(pk=job.pk).update(cancel_requested_at=moment, cancel_requested_by_name=name)
     audit.record(

@@ -5,7 +5,9 @@ its attempt inside the same transaction, behind the lock that the attempt's UPDA
 """
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
@@ -58,38 +60,74 @@ def snapshot_of(attempt: Attempt, pods: Iterable[Pod]) -> AttemptSnapshot:
     )
 
 
-def apply(
-    attempt: Attempt,
-    before: AttemptSnapshot,
-    reduction: Reduction,
-    *,
-    moment: datetime,
-    guard: Mapping[str, object] | None = None,
-    **columns: object,
-) -> bool:
-    """Store what a reduction changed, and `columns` of the attempt beside it. False if somebody else changed it first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a reduction makes of one attempt, to be stored.
 
-    Inside the caller's transaction; nothing is written when it answers False. Facts that were known already write
-    nothing. `guard` names more columns that must still be what they were, such as the claim.
+    `columns` are columns of the attempt beside those of the snapshot; `guard` names more of them that must still be
+    what they were, such as the claim.
     """
-    after = reduction.after
-    changed = _changed(before, after)
-    due = {} if after.state is before.state else _due(before, after, withdraw=reduction.withdraw, moment=moment)
-    columns = due | columns
-    row = Attempt.objects.filter(pk=attempt.pk, revision=attempt.revision, **(guard or {}))
-    if not changed and before.pods == after.pods:
-        return not columns or bool(row.update(**columns))
-    if not row.update(revision=F("revision") + 1, **changed, **columns):
-        return False
-    _store_pods(attempt, before, after)
-    record_events(attempt.job, attempt, reduction.happenings)
-    _mirror(attempt.job, changed)
-    if after.state in TERMINAL and before.state not in TERMINAL:
-        JobSecret.objects.filter(job_id=attempt.job_id).delete()
-    if due.get("due_at") is not None:
-        nudge("jobs.dispatch", attempt.pk)
-    announce_change(attempt.job)
-    return True
+
+    attempt: Attempt
+    before: AttemptSnapshot
+    reduction: Reduction
+    moment: datetime
+    guard: Mapping[str, object] = field(default_factory=dict)
+    columns: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def after(self) -> AttemptSnapshot:
+        return self.reduction.after
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """Columns of the attempt with their new values."""
+        return _changed(self.before, self.after)
+
+    @property
+    def due(self) -> dict[str, Any]:
+        """What is left to do in the cluster after a change of state; cancelling stays due until it is confirmed."""
+        before, after = self.before.state, self.after.state
+        if after is before:
+            return {}
+        if after in TERMINAL:
+            return {"due_at": self.moment if self.reduction.withdraw else None}
+        return {"due_at": None} if before is State.SUBMITTED and after is not State.CANCELLING else {}
+
+
+def apply(change: Change) -> bool:
+    """Store a change. False, and nothing written, if somebody else changed the attempt first.
+
+    Inside the caller's transaction. Facts that were known already write nothing.
+    """
+    return not apply_all([change])
+
+
+def apply_all(changes: Iterable[Change]) -> list[Change]:
+    """Store changes of different attempts; the answer is those that somebody else was faster with.
+
+    One UPDATE for each attempt, which is its guard; everything that hangs on it goes together, in a few statements.
+    """
+    stored, late = [], []
+    for change in changes:
+        changed, due = change.changed, change.due
+        columns = {**due, **change.columns}
+        row = Attempt.objects.filter(pk=change.attempt.pk, revision=change.attempt.revision, **change.guard)
+        if not changed and change.before.pods == change.after.pods:
+            if columns and not row.update(**columns):
+                late.append(change)
+        elif row.update(revision=F("revision") + 1, **changed, **columns):
+            stored.append((change, changed))
+        else:
+            late.append(change)
+    _store_pods([change for change, _ in stored])
+    Event.objects.bulk_create([row for change, _ in stored for row in _event_rows(change)], ignore_conflicts=True)
+    _mirror(stored)
+    for change, _ in stored:
+        if change.due.get("due_at") is not None:
+            nudge("jobs.dispatch", change.attempt.pk)
+        announce_change(change.attempt.job)
+    return late
 
 
 def _changed(before: AttemptSnapshot, after: AttemptSnapshot) -> dict[str, Any]:
@@ -97,32 +135,35 @@ def _changed(before: AttemptSnapshot, after: AttemptSnapshot) -> dict[str, Any]:
     return {name: _column(Attempt, name, value) for name, value in found.items()}
 
 
-def _due(before: AttemptSnapshot, after: AttemptSnapshot, *, withdraw: bool, moment: datetime) -> dict[str, Any]:
-    """What is left to do in the cluster after a change of state; cancelling stays due until it is confirmed."""
-    if after.state in TERMINAL:
-        return {"due_at": moment if withdraw else None}
-    if before.state is State.SUBMITTED and after.state is not State.CANCELLING:
-        return {"due_at": None}
-    return {}
-
-
-def _store_pods(attempt: Attempt, before: AttemptSnapshot, after: AttemptSnapshot) -> None:
+def _store_pods(changes: Iterable[Change]) -> None:
     rows = [
-        Pod(attempt=attempt, **{name: _column(Pod, name, getattr(pod, name)) for name in _POD_FIELDS})
-        for uid, pod in after.pods.items()
-        if before.pods.get(uid) != pod
+        Pod(attempt=change.attempt, **{name: _column(Pod, name, getattr(pod, name)) for name in _POD_FIELDS})
+        for change in changes
+        for uid, pod in change.after.pods.items()
+        if change.before.pods.get(uid) != pod
     ]
     if rows:
         fields = [name for name in _POD_FIELDS if name != "uid"]
         Pod.objects.bulk_create(rows, update_conflicts=True, unique_fields=["uid"], update_fields=fields)
 
 
-def _mirror(job: Job, changed: dict[str, Any]) -> None:
-    seen = {name: value for name, value in changed.items() if name in _MIRRORED}
-    Job.objects.filter(pk=job.pk).update(revision=F("revision") + 1, **seen)
-    for name, value in seen.items():
-        setattr(job, name, value)
-    job.revision += 1
+def _mirror(stored: Iterable[tuple[Change, dict[str, Any]]]) -> None:
+    """The jobs repeat what changed of their attempts; equal changes go together. Secrets end with their job."""
+    alike: dict[tuple[tuple[str, Any], ...], list[Job]] = defaultdict(list)
+    ended = []
+    for change, changed in stored:
+        job = change.attempt.job
+        alike[tuple((name, changed[name]) for name in _MIRRORED if name in changed)].append(job)
+        if change.after.state in TERMINAL and change.before.state not in TERMINAL:
+            ended.append(job.pk)
+    for seen, jobs in alike.items():
+        Job.objects.filter(pk__in=[job.pk for job in jobs]).update(revision=F("revision") + 1, **dict(seen))
+        for job in jobs:
+            for name, value in seen:
+                setattr(job, name, value)
+            job.revision += 1
+    if ended:
+        JobSecret.objects.filter(job_id__in=ended).delete()
 
 
 def _column(model: type[Attempt] | type[Pod], name: str, value: Any) -> Any:
@@ -136,25 +177,25 @@ def _column(model: type[Attempt] | type[Pod], name: str, value: Any) -> Any:
 
 def record_event(job: Job, attempt: Attempt, *, at: datetime, kind: str, message: str, key: str) -> None:
     """An event of Beamtime's own doing, once."""
-    record_events(job, attempt, [Happening(at, "beamtime", kind, message, key)])
+    row = _event_row(job, attempt, Happening(at, "beamtime", kind, message, key))
+    Event.objects.bulk_create([row], ignore_conflicts=True)
 
 
-def record_events(job: Job, attempt: Attempt, happenings: Iterable[Happening]) -> None:
-    """Each event once, however often it is seen."""
-    rows = [
-        Event(
-            job=job,
-            attempt_number=attempt.number,
-            at=happening.at,
-            source=happening.source,
-            kind=happening.kind,
-            message=happening.message.replace("\0", ""),
-            key=str(uuid5(_EVENTS, f"{attempt.object_name}/{happening.key}")),
-        )
-        for happening in happenings
-    ]
-    if rows:
-        Event.objects.bulk_create(rows, ignore_conflicts=True)
+def _event_rows(change: Change) -> list[Event]:
+    return [_event_row(change.attempt.job, change.attempt, happening) for happening in change.reduction.happenings]
+
+
+def _event_row(job: Job, attempt: Attempt, happening: Happening) -> Event:
+    """An event whose key makes it one, however often it is seen."""
+    return Event(
+        job=job,
+        attempt_number=attempt.number,
+        at=happening.at,
+        source=happening.source,
+        kind=happening.kind,
+        message=happening.message.replace("\0", ""),
+        key=str(uuid5(_EVENTS, f"{attempt.object_name}/{happening.key}")),
+    )
 
 
 def announce_change(job: Job) -> None:

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db.models import F, Q, QuerySet
 
 from portal.clusters.gateway import Backend, backend_of
+from portal.clusters.models import Cluster
 from portal.clusters.specs import (
     ClusterError,
     Created,
@@ -84,12 +85,13 @@ class Errand:
 
     attempt_id: int
     token: UUID
-    backend: Backend
+    backend: Backend | None
     ref: ObjectRef
     spec: JobSpec | None
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
     queue: LocalQueue
-    # Known before any call: the place of the team could not be made, or a secret cannot be opened.
+    # Known before any call: there is no way to the cluster, the team's place could not be made, or a secret cannot be
+    # opened.
     hindered: ClusterError | None = None
     # time.monotonic() until which the claim is good.
     good_until: float
@@ -140,8 +142,8 @@ def prepare(errands: list[Errand]) -> list[Errand]:
 
 def run(errand: Errand) -> Outcome:
     """Make the call. Touches no database; safe in any thread. Faults of the program itself count as passing."""
-    if errand.hindered is not None:
-        return Trouble(errand.hindered)
+    if errand.hindered is not None or errand.backend is None:
+        return Trouble(errand.hindered or PassingError("There is no way to the cluster."))
     if errand.good_until - time.monotonic() < LEAST_LEASE_SECONDS:
         return NotBegun()
     try:
@@ -184,7 +186,7 @@ def _free(attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
 def _errand(attempt: Attempt, token: UUID, good_until: float, wish: Wish) -> Errand:
     job = attempt.job
     cluster = job.queue.cluster_queue.cluster
-    hindered: ClusterError | None = None
+    backend, hindered = _backend(cluster)
     secrets: dict[str, str] = {}
     if wish is Wish.OBJECT:
         try:
@@ -196,7 +198,7 @@ def _errand(attempt: Attempt, token: UUID, good_until: float, wish: Wish) -> Err
     return Errand(
         attempt_id=attempt.pk,
         token=token,
-        backend=backend_of(cluster),
+        backend=backend,
         ref=ObjectRef(
             cluster=cluster.name, namespace=attempt.namespace, name=attempt.object_name, uid=attempt.object_uid
         ),
@@ -216,4 +218,16 @@ def _provision(queue: LocalQueue) -> ClusterError | None:
         return NoPlace(str(error))
     except ClusterError as error:
         return error
+    except Exception as error:
+        logger.exception("the place of team %s could not be made", queue.team.slug)
+        return PassingError(f"{type(error).__name__} inside Beamtime; see its log")
     return None
+
+
+def _backend(cluster: Cluster) -> tuple[Backend | None, ClusterError | None]:
+    """The way to the cluster; settings that lead nowhere are an operator's to mend, and jobs wait for it."""
+    try:
+        return backend_of(cluster), None
+    except Exception as error:
+        logger.exception("cluster %s cannot be spoken to", cluster.name)
+        return None, PassingError(f"The settings lead to no cluster: {error}")

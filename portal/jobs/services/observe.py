@@ -8,7 +8,7 @@ from portal.core.clock import now
 from portal.core.errors import Missing
 from portal.core.leases import Fence
 from portal.jobs import policy
-from portal.jobs.services.changes import apply, attempts_with_terms, snapshot_of, terms_of
+from portal.jobs.services.changes import Change, apply, attempts_with_terms, snapshot_of, terms_of
 
 # How often a write may find that another was faster, before something must be wrong.
 PATIENCE = 20
@@ -35,4 +35,4 @@ def _try(facts: AttemptFacts, fence: Fence | None) -> bool:
     moment = now()
     before = snapshot_of(attempt, attempt.pods.all())
     reduction = policy.reduce(before, facts, terms_of(attempt), seen_at=moment)
-    return apply(attempt, before, reduction, moment=moment)
+    return apply(Change(attempt=attempt, before=before, reduction=reduction, moment=moment))

@@ -21,7 +21,7 @@ from portal.core.hints import nudge
 from portal.jobs import policy
 from portal.jobs.models import Attempt, State
 from portal.jobs.policy import AttemptSnapshot, Happening, Reason, Reduction, Words, reasons
-from portal.jobs.services.changes import apply, attempts_with_terms, snapshot_of, terms_of
+from portal.jobs.services.changes import Change, apply, apply_all, attempts_with_terms, snapshot_of, terms_of
 from portal.jobs.services.errands import Deleted, Errand, Made, NoPlace, NotBegun, Outcome, Trouble
 from portal.quotas import services as quotas
 
@@ -59,7 +59,19 @@ def _try(errand: Errand, outcome: Outcome) -> bool:
     step = _step(errand, outcome, attempt, before, moment)
     if step.due_at is not None and step.due_at <= moment:
         nudge("jobs.dispatch", attempt.pk)
-    return apply(attempt, before, step.reduction, moment=moment, guard={"claim_token": errand.token}, **step.columns)
+    return apply(_change(errand, step, attempt, before, moment))
+
+
+def _change(errand: Errand, step: "_Step", attempt: Attempt, before: AttemptSnapshot, moment: datetime) -> Change:
+    """Guarded by the claim: whoever lost it changes nothing."""
+    return Change(
+        attempt=attempt,
+        before=before,
+        reduction=step.reduction,
+        moment=moment,
+        guard={"claim_token": errand.token},
+        columns=step.columns,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,18 +233,14 @@ def _settle_made(done: list[tuple[Errand, Made]]) -> set[int]:
     rows = {
         attempt.pk: attempt for attempt in attempts_with_terms().filter(claim_token__in=tokens, state=State.SUBMITTED)
     }
-    left = set()
+    left = {errand.attempt_id for errand, _ in done if errand.attempt_id not in rows}
+    changes = []
     for errand, outcome in done:
         attempt = rows.get(errand.attempt_id)
-        if attempt is None:
-            left.add(errand.attempt_id)
-            continue
-        moment = now()
-        # Submitted, so nothing was seen of it yet: it has no pods to load.
-        before = snapshot_of(attempt, ())
-        step = _made(errand, outcome, attempt, before, moment)
-        if not apply(
-            attempt, before, step.reduction, moment=moment, guard={"claim_token": errand.token}, **step.columns
-        ):
-            left.add(errand.attempt_id)
-    return left
+        if attempt is not None:
+            moment = now()
+            # Submitted, so nothing was seen of it yet: it has no pods to load.
+            before = snapshot_of(attempt, ())
+            step = _made(errand, outcome, attempt, before, moment)
+            changes.append(_change(errand, step, attempt, before, moment))
+    return left | {change.attempt.pk for change in apply_all(changes)}

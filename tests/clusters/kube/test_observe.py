@@ -15,9 +15,9 @@ from aiohttp import web
 from portal.clusters.kube import observer, reflector
 from portal.clusters.kube.backend import KubeBackend
 from portal.clusters.specs import AttemptFacts
-from tests.clusters.kube.conftest import Watching
 from tests.clusters.kube.fake import FakeApi, status
 from tests.clusters.kube.stories import JOB_ID, NAME, NAMESPACE, job_object, make_spec, pod_object, workload_object
+from tests.clusters.kube.watching import Watching
 
 KEY = f"{NAMESPACE}/{NAME}"
 PATHS = ("/apis/batch/v1/jobs", "/apis/kueue.x-k8s.io/v1beta2/workloads", "/api/v1/pods")

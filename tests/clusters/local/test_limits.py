@@ -35,7 +35,7 @@ def test_a_job_that_ignores_the_end_of_its_time_is_killed(machine: Machine) -> N
 
 
 def test_each_run_of_an_array_has_the_whole_time_limit(machine: Machine) -> None:
-    machine.submit("array", "sleep 1.2", runs=3, parallelism=1, time_limit_seconds=2)
+    machine.submit("array", "sleep 2", runs=3, parallelism=1, time_limit_seconds=5)
     facts = machine.wait_over("array")
     assert [pod.phase for pod in facts.pods] == ["Succeeded"] * 3
 

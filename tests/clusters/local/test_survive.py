@@ -246,7 +246,7 @@ def test_the_end_of_the_portal_ends_every_process_and_says_why(machine: Machine)
     pid = machine.pid_said("runs")
     begin = time.monotonic()
     machine.backend.shutdown(grace=0.5)
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 6
     assert not is_alive(pid)
     [pod] = machine.wait_over("runs").pods
     assert (pod.phase, pod.reason) == ("Failed", "NodeShutdown")

@@ -1,0 +1,296 @@
+"""Why a queued job waits: the verdict in figures, what would help, what was checked, and its place in the queue.
+
+Kueue's own reason, stored with the attempt, decides what the verdict is; the numbers around it are the quotas less what
+Beamtime's jobs hold at this moment (capacity.py), so they are as true as the whole cluster is Beamtime's.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from decimal import Decimal
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.conf import settings
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from portal.clusters.specs import WorkSpec
+from portal.funds.models import Price
+from portal.funds.policy import estimate
+from portal.jobs.models import Attempt, Job, State
+from portal.jobs.policy import Reason
+from portal.teams.models import User
+from portal.web import verdict
+from portal.web.capacity import Row, Want, admitted, gpu_words, held_by, limit_seconds, rows, waiting
+from portal.web.jobanswer import Answer, first_sentence, ticking
+from portal.web.jobpage import JobPage
+from portal.web.looks import VERDICTS
+from portal.web.templatetags.beamtime import clock, money
+
+_ZERO = Decimal(0)
+_MORE = re.compile(r"insufficient unused quota for (\S+) in flavor (\S+), (\d+) more needed")
+# Holders named in what happens by itself; waiting jobs that are counted.
+_NAMED, MOST_WAITING = 3, 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    label: str
+    value: str
+    small: str = ""
+    short: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """Something that would bring the start nearer; with an `href` a button does it."""
+
+    text: str
+    line: str = ""
+    action: str = ""
+    href: str = ""
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Built from what is loaded: the queue's `rows`, who holds of it, who waits in it (oldest first, this job too).
+
+    `visible` are the ids of jobs whose names the reader may see.
+    """
+
+    page: JobPage
+    rows: Sequence[Row]
+    holding: Sequence[Attempt]
+    line: Sequence[Attempt]
+    visible: frozenset[UUID]
+    prices: Sequence[Price]
+    may_submit: bool
+    currency: str
+    shortage: list[tuple[Row, Decimal]] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.shortage = verdict.nearest(self.page.work, self.rows)
+
+    # --- the verdict -------------------------------------------------------------------------------------------------
+
+    @property
+    def code(self) -> str:
+        return self.page.job.reason_code
+
+    @property
+    def answer(self) -> Answer:
+        """Kind and shortage in the head, the sentence below."""
+        kind, head, text = self._said()
+        tone, icon = VERDICTS[kind]
+        strong, rest = first_sentence(text)
+        aside = format_html(_("checked {time}"), time=clock(self.page.moment, "seconds"))
+        return Answer(head, rest, strong, tone, icon, aside)
+
+    def _said(self) -> tuple[str, str, str]:
+        reason = self.page.job.reason
+        match self.code:
+            case Reason.NEVER_FITS:
+                return "never", _("Can never fit"), _after(reason, "Can never fit: ")
+            case Reason.QUEUE_CLOSED:
+                return "held", _("Held: the queue takes no work now"), reason
+            case Reason.MISCONFIGURED:
+                return "misconfigured", _("Set up wrongly"), reason
+            case Reason.HELD:
+                return "held", _("Held by a person"), _after(reason, "Held: ")
+            case Reason.PREEMPTED | Reason.EVICTED:
+                return "ahead", _("Back in the queue"), reason
+        found = verdict.of_work(self.page.work, self.queue, self.rows, self.ahead)
+        if found.kind == "no-room" or (found.kind == "ahead" and self.code != Reason.QUOTA):
+            return found.kind, found.head, found.text
+        if self.code == Reason.QUOTA:
+            return "no-room", _("No room now"), _after(reason, "No room now: ")
+        if found.kind == "now":
+            text = _("What it asks is free in ClusterQueue %(queue)s. Kueue lets it in when it looks at it next.")
+            return "ahead", _("Waits for Kueue to look at it"), text % {"queue": self.queue}
+        return "ahead", _("Waits in the queue"), reason
+
+    @property
+    def queue(self) -> str:
+        return self.page.job.queue.cluster_queue.name
+
+    @property
+    def main(self) -> tuple[Row, Decimal] | None:
+        """What the figures count, and how much of it is asked: what is short, else the GPUs, else the cores."""
+        if self.shortage:
+            return self.shortage[0]
+        asks, wanted = verdict.asks_of(self.page.work), self.page.work.flavor
+        rows = [row for row in self.rows if not wanted or row.flavor.name == wanted]
+        rows = [row for row in rows if row.is_gpu == bool(asks[""]) and (row.is_gpu or row.resource == "cpu")]
+        best = max(rows, key=lambda row: row.free, default=None)
+        return (best, asks["" if best.is_gpu else "cpu"]) if best is not None else None
+
+    @property
+    def short_by(self) -> Decimal:
+        """By Beamtime's books; where these see room and Kueue does not, by Kueue's word, which knows of others too."""
+        if self.main is None:
+            return _ZERO
+        row, asked = self.main
+        said = _MORE.search(self.page.attempt.cluster_message) if self.page.attempt else None
+        told = Decimal(said[3]) if said and self.code == Reason.QUOTA and said[1] == row.resource else _ZERO
+        return max(asked - row.free, _ZERO) or told
+
+    @property
+    def figures(self) -> list[Figure]:
+        since = self.page.spells.last(State.QUEUED)
+        found = []
+        if self.main is not None and self.code != Reason.QUEUE_CLOSED:
+            row, asked = self.main
+            what = verdict.what(row)
+            found.append(Figure(_("Asks"), verdict.plain_number(asked), what))
+            if self.code == Reason.NEVER_FITS:
+                most = _("The most this queue can give")
+                found.append(Figure(most, verdict.plain_number(row.most), what, short=True))
+            else:
+                free = max(asked - self.short_by, _ZERO) if self.short_by else row.free
+                found.append(Figure(_("Free for it"), verdict.plain_number(free)))
+                if self.short_by:
+                    found.append(Figure(_("Short by"), verdict.plain_number(self.short_by), short=True))
+                else:
+                    found.append(Figure(_("Jobs ahead"), str(self.ahead)))
+        if since is not None:
+            found.append(Figure(_("So since"), clock(since.begin), ticking(since)))
+        return found
+
+    # --- what would help ---------------------------------------------------------------------------------------------
+
+    @property
+    def helps(self) -> list[Help]:
+        """First what happens by itself, then shapes that would start now."""
+        by_itself = self._by_itself()
+        return [*([by_itself] if by_itself else []), *self._shapes()]
+
+    def _by_itself(self) -> Help | None:
+        if not self.short_by or self.main is None or self.code in (Reason.NEVER_FITS, Reason.QUEUE_CLOSED, Reason.HELD):
+            return None
+        row, needed = self.main[0], self.short_by
+        ends = sorted(
+            (
+                (attempt.started_at + timedelta(seconds=limit), _units(Want.of(attempt), row), attempt)
+                for attempt in self.holding
+                if attempt.started_at and (limit := limit_seconds(attempt)) and _units(Want.of(attempt), row)
+            ),
+            key=lambda end: end[0],
+        )
+        freed, taken = _ZERO, []
+        for end in ends:
+            taken.append(end)
+            freed += end[1]
+            if freed >= needed:
+                break
+        words = {"n": len(taken), "units": verdict.plain_number(freed), "what": verdict.what(row)}
+        if freed < needed:
+            return Help(_("It starts by itself once enough jobs have ended."), _("When that is, no time limit tells."))
+        text = ngettext(
+            "{n} job reaches its limit by {time} and frees {units} {what}.",
+            "{n} jobs reach their limit by {time} and free {units} {what}.",
+            len(taken),
+        )
+        at = clock(max(taken[-1][0], self.page.moment))
+        names = format_html_join(", ", "{} ({})", ((self._name(a), clock(end)) for end, _units, a in taken[:_NAMED]))
+        return Help(format_html(text, time=at, **words), format_html(_("{names}. Nothing to do."), names=names))
+
+    def _shapes(self) -> list[Help]:
+        """Other GPUs, or fewer: what of it has room at this moment, with nobody before it in line for the same."""
+        work = self.page.work
+        closed = self.code in (Reason.QUEUE_CLOSED, Reason.MISCONFIGURED, Reason.HELD)
+        if not work.gpus or not self.may_submit or closed or not (self.short_by or self.code == Reason.NEVER_FITS):
+            return []
+        found = []
+        pods = min(work.runs, work.parallelism or work.runs)
+        mine = self.main[0].flavor.name if self.main else ""
+        for row in sorted((r for r in self.rows if r.is_gpu), key=lambda r: r.flavor.name == mine):
+            each = min(work.gpus, int(row.free) // pods)
+            changed = replace(work, flavor=row.flavor.name, gpus=each)
+            same = row.flavor.name == work.flavor and each == work.gpus
+            if each and not same and verdict.nearest(changed, self.rows) == [] and not self._wanted(row.flavor.name):
+                found.append(self._shape(changed, row))
+        if self.code == Reason.NEVER_FITS and not found and self.main and self.main[0].is_gpu and self.main[0].most:
+            row = self.main[0]
+            most = replace(work, flavor=row.flavor.name, gpus=max(1, int(row.most) // pods))
+            found.append(self._shape(most, row, starts=False))
+        return found[:3]
+
+    def _shape(self, work: WorkSpec, row: Row, *, starts: bool = True) -> Help:
+        shape = f"{work.gpus} × {gpu_words(row.flavor)}"
+        text = _("Take %(shape)s: it would start now.") if starts else _("Take %(shape)s: it would fit.")
+        job = self.page.job
+        form = reverse("web:submit-form", args=[job.team.slug, job.template_version.template.slug])
+        query = urlencode({"from": job.pk, "shape": f"{row.flavor.name}*{work.gpus}"})
+        return Help(text % {"shape": shape}, self._price(work, row), _("Clone with it"), f"{form}?{query}")
+
+    def _price(self, work: WorkSpec, row: Row) -> str:
+        found = estimate(
+            self.prices,
+            gpus=work.gpus,
+            gpu_model=row.flavor.gpu_model,
+            cores=Decimal(work.cpu_millicores) / 1000,
+            gib=Decimal(work.memory_mib) / 1024,
+            runs=work.runs,
+            seconds=work.time_limit_seconds,
+            at=self.page.moment,
+            currency=self.currency,
+        )
+        stays = _("This one keeps its place until you cancel it.")
+        if found.amount is not None:
+            return f"{_('At most %(sum)s.') % {'sum': money(found.amount)}} {stays}"
+        if found.per_hour is not None:
+            return f"{_('%(sum)s per hour.') % {'sum': money(found.per_hour)}} {stays}"
+        return stays
+
+    def _wanted(self, flavor: str) -> bool:
+        """Whether somebody waits for this flavor by name."""
+        return any(Want.of(a).flavor == flavor for a in self.line if a.job_id != self.page.job.pk)
+
+    def _name(self, attempt: Attempt) -> str:
+        if attempt.job_id in self.visible:
+            return attempt.job.name
+        return _("a job of %(team)s") % {"team": attempt.job.team_name}
+
+    @property
+    def ahead(self) -> int:
+        """Jobs that came before it and wait for the same."""
+        return next((n for n, a in enumerate(self.line) if a.job_id == self.page.job.pk), len(self.line))
+
+
+def _units(want: Want, row: Row) -> Decimal:
+    """How much of a row's resource an admitted attempt holds."""
+    if want.flavor != row.flavor.name:
+        return _ZERO
+    if row.is_gpu:
+        return Decimal(want.gpus)
+    return want.cores if row.resource == "cpu" else want.gib
+
+
+def _after(reason: str, head: str) -> str:
+    """A reason without the words that stand in the head already."""
+    rest = reason.removeprefix(head)
+    return rest[:1].upper() + rest[1:]
+
+
+def waiting_of(page: JobPage, user: User, prices: Sequence[Price], *, may_submit: bool) -> Waiting:
+    """Load what is around a queued job. Four queries."""
+    queue = page.job.queue.cluster_queue_id
+    held = admitted()
+    line = [a for a in waiting(MOST_WAITING) if a.job.queue.cluster_queue_id == queue]
+    wanted = page.work.flavor
+    line = [a for a in line if not wanted or Want.of(a).flavor in ("", wanted)]
+    ids = {a.job_id for a in (*held, *line)}
+    return Waiting(
+        page=page,
+        rows=[row for row in rows(held_by(held)) if row.queue.pk == queue],
+        holding=[a for a in held if a.job.queue.cluster_queue_id == queue],
+        line=line,
+        visible=frozenset(Job.objects.visible_to(user).filter(pk__in=ids).values_list("pk", flat=True)),
+        prices=prices,
+        may_submit=may_submit,
+        currency=settings.BEAMTIME_CURRENCY,
+    )
