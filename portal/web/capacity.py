@@ -3,6 +3,7 @@
 Numbers of the portal's own jobs only. Where other tools submit to the same queues, Kueue knows more than this.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -66,6 +67,12 @@ class Row:
 def gpu_words(flavor: ResourceFlavor) -> str:
     """ "NVIDIA H100 (pretended)" -> "H100 (pretended)": a short name for narrow places; the maker is no news there."""
     return flavor.label.removeprefix("NVIDIA ")
+
+
+def memory_beside(flavor: ResourceFlavor) -> int | None:
+    """GiB of one GPU, to stand beside its name; None where the name says it already, as in "H100 80GB HBM3"."""
+    said = re.search(r"[0-9] ?Gi?B", flavor.gpu_model)
+    return None if said else flavor.gpu_memory_gib
 
 
 @dataclass(slots=True)

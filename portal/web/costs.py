@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from portal.clusters.models import ResourceFlavor
@@ -64,7 +66,7 @@ class Row:
     label: str
     amount: Decimal
     percent: float
-    gpu_hours: Decimal
+    gpu_hours: str
     tone: str = "accent"
 
 
@@ -106,8 +108,11 @@ def _next(month: date) -> date:
     return (month + timedelta(days=31)).replace(day=1)
 
 
-def _hours(seconds: Decimal) -> Decimal:
-    return (seconds / 3600).quantize(Decimal("0.1"))
+def _hours(seconds: Decimal) -> str:
+    """ "2,064.4", "0.05": with as many decimals as say something; "" for none."""
+    hours = seconds / 3600
+    places = 1 if hours >= 10 else 2
+    return number_format(hours, decimal_pos=places, force_grouping=True) if seconds else ""
 
 
 def chart_of(month: TeamMonth) -> Chart | None:
@@ -155,4 +160,5 @@ def _coloured(rows: Sequence[Row]) -> list[Row]:
     """A GPU model keeps its colour on all pages: by its place among the site's models."""
     models = list(dict.fromkeys(ResourceFlavor.objects.exclude(gpu_model="").values_list("gpu_model", flat=True)))
     tones = {model: _MODEL_COLOURS[min(place, len(_MODEL_COLOURS) - 1)] for place, model in enumerate(models)}
-    return [Row(r.label, r.amount, r.percent, r.gpu_hours, tones.get(r.label, _MODEL_COLOURS[-1])) for r in rows]
+    words = {"cpu": _("Cores"), "memory": _("Memory")}
+    return [replace(r, label=words.get(r.label, r.label), tone=tones.get(r.label, _MODEL_COLOURS[-1])) for r in rows]

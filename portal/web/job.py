@@ -1,6 +1,7 @@
 """The job's page and its parts: overview, log, cost, events, manifest. What one can do to it stands in deeds.py."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from portal.catalog.models import VersionState
 from portal.catalog.selectors import newest_usable
 from portal.clusters.models import ResourceFlavor
 from portal.core.clock import now
+from portal.core.money import EXACT, SECONDS_PER_HOUR, whole_seconds
 from portal.costs import selectors as costs
 from portal.funds.selectors import prices
 from portal.jobs import selectors as jobs
@@ -25,6 +27,7 @@ from portal.logs.policy import display_text
 from portal.teams.policy import Action
 from portal.usage.selectors import intervals_of
 from portal.web.access import Seat, is_fragment, of_job
+from portal.web.jobhelps import helps_of
 from portal.web.jobmoney import Money
 from portal.web.jobpage import JobPage
 from portal.web.jobplace import checks_of, places_of
@@ -77,6 +80,7 @@ def _waiting(seat: Seat, context: dict[str, Any]) -> dict[str, Any]:
     return {
         "answer": waiting.answer,
         "waiting": waiting,
+        "helps": helps_of(waiting),
         "checks": checks_of(waiting),
         "places": places_of(waiting),
     }
@@ -177,7 +181,10 @@ def job_download(request: HttpRequest, seat: Seat, job: Job, stream: UUID) -> Ht
 def job_cost(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
     """Estimate, so far, final; and every line that they are the sum of."""
     context = _context(seat, job, "job-cost")
-    return render(request, "web/job/cost.html", context | {"intervals": list(intervals_of(job))})
+    moment, cost = context["page"].moment, context["cost"]
+    held = [(item, whole_seconds((item.ended_at or moment) - item.started_at)) for item in intervals_of(job)]
+    ledger = [(line, EXACT.divide(line.raw, Decimal(SECONDS_PER_HOUR))) for line in cost.lines]
+    return render(request, "web/job/cost.html", context | {"held": held, "ledger": ledger})
 
 
 @require_GET

@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from portal.core.money import whole_seconds
+from portal.core.money import CENT, whole_seconds
 from portal.costs.policy import NOT_GPU
 from portal.costs.specs import CostLine, JobCost
 from portal.funds.models import Price, PricedResource
@@ -42,7 +42,8 @@ class Money:
 
     @property
     def at_most(self) -> Decimal | None:
-        return self.estimate.amount if self.estimate else None
+        """What the amount is a part of; None for who never held anything, and where no most is known."""
+        return self.estimate.amount if self.estimate and self.cost.lines else None
 
     @property
     def waits(self) -> bool:
@@ -53,6 +54,15 @@ class Money:
     def unknown(self) -> bool:
         """Nothing that it used has a price."""
         return self.cost.amount is None and bool(self.cost.missing)
+
+    @property
+    def lead(self) -> str:
+        """The figure itself; what rounds to nothing and is not free says so."""
+        if self.cost.free:
+            return _("free")
+        if under_a_cent(self.cost):
+            return _("under %(cent)s") % {"cent": money(CENT)}
+        return money(self.cost.amount)
 
     @property
     def status(self) -> str:
@@ -67,7 +77,7 @@ class Money:
     def note(self) -> str:
         """The last line of the card."""
         if self.waits:
-            return _("The count begins when a node is given to it.")
+            return _("The count begins with a node.")
         if self.cost.final is None:
             return _("Provisional until it has ended.") if not self.job.is_over else _("Counted within a minute.")
         if not self.cost.lines and not self.cost.missing:
@@ -92,7 +102,8 @@ class Money:
         groups: dict[tuple[str, str, Decimal], list[CostLine]] = {}
         for line in self.cost.lines:
             groups.setdefault((line.resource, line.sku, line.price_per_hour), []).append(line)
-        return [self._formula(lines) for lines in groups.values()][:MOST_FORMULAS]
+        dearest = sorted(groups.values(), key=lambda lines: -sum(line.raw for line in lines))
+        return [self._formula(lines) for lines in dearest[:MOST_FORMULAS]]
 
     def _formula(self, lines: Sequence[CostLine]) -> str:
         first = lines[0]
@@ -126,3 +137,8 @@ class Money:
         if found is None:
             return ""
         return _(" (price of %(day)s)") % {"day": format_date(timezone.localtime(found.valid_from), "j M Y")}
+
+
+def under_a_cent(cost: JobCost) -> bool:
+    """Whether it cost something, and less than can be shown."""
+    return cost.amount == 0 and any(line.raw for line in cost.lines)

@@ -15,6 +15,7 @@ from portal.jobs.models import Attempt, Event, Job, State
 from portal.jobs.policy import Reason
 from portal.web.capacity import gpu_words
 from portal.web.jobanswer import Answer, first_sentence, ticking
+from portal.web.jobmoney import under_a_cent
 from portal.web.jobspells import Lane, Spells, Step
 from portal.web.jobvalues import filled_in
 from portal.web.looks import STATES, VERDICTS
@@ -83,8 +84,8 @@ class JobPage:
         """What keeps an admitted job from running, as a verdict."""
         match self.job.reason_code:
             case Reason.IMAGE:
-                image = format_html('<span class="bt-mono">{}</span> {}', self.work.image, self.job.reason)
-                return replace(self._box("image", _("Image cannot be pulled")), rest=image)
+                image = format_html('<span class="bt-mono">{}</span>', self.work.image)
+                return replace(self._box("image", _("Image cannot be pulled"), self.job.reason), strong=image)
             case Reason.CONTAINER:
                 return self._box("misconfigured", _("Container cannot be set up"), self.job.reason)
             case Reason.UNSCHEDULABLE:
@@ -103,15 +104,19 @@ class JobPage:
         return format_html(_("for {time}"), time=ticking(last)) if last.now else ""
 
     def _ended_well(self) -> Answer:
-        ran = self.spells.last(State.RUNNING)
-        if self.job.state == State.SUCCEEDED:
-            time = duration(ran.seconds if ran else 0)
-            return Answer(_("Succeeded after %(time)s.") % {"time": time}, self._cost_words())
-        strong = self.job.reason or _("Cancelled.")
+        state = State(self.job.state)
+        tone = "good" if state == State.SUCCEEDED else "neutral"
+        ran, icon = self.spells.last(State.RUNNING), STATES[state].icon
+        aside = format_html(_("at {time}"), time=self._ended())
+        if state == State.SUCCEEDED:
+            head = _("Succeeded after %(time)s") % {"time": duration(ran.seconds if ran else 0)}
+            waited = _("It waited %(time)s.") % {"time": duration(self.spells.total(State.QUEUED))}
+            return Answer(head, f"{waited} {self._cost_words()}".strip(), tone=tone, icon=icon, aside=aside)
+        head = (self.job.reason or _("Cancelled")).rstrip(".")
         if ran is None:
-            return Answer(strong, _("It never ran, so it cost nothing."))
+            return Answer(head, _("It never ran, so it cost nothing."), tone=tone, icon=icon, aside=aside)
         text = _("It had run for %(time)s.") % {"time": duration(ran.seconds)}
-        return Answer(strong, f"{text} {self._cost_words()}".strip())
+        return Answer(head, f"{text} {self._cost_words()}".strip(), tone=tone, icon=icon, aside=aside)
 
     def _ended_badly(self) -> Answer:
         job, state = self.job, State(self.job.state)
@@ -126,9 +131,8 @@ class JobPage:
 
     def _cause(self) -> str:
         """The reason in two or three words; the sentence follows below."""
-        attempt, code = self.attempt, self.job.reason_code
-        number = attempt.exit_code if attempt is not None else None
-        words = {
+        number = self.attempt.exit_code if self.attempt is not None else None
+        words: dict[str, str] = {
             Reason.OUT_OF_MEMORY: _("out of memory"),
             Reason.EXIT_CODE: _("exit code %(code)d") % {"code": number} if number is not None else "",
             Reason.SIGNAL: _("killed"),
@@ -141,16 +145,17 @@ class JobPage:
             Reason.STOPPED: _("stopped from outside"),
             Reason.VANISHED: _("how is not known"),
             Reason.DELETED_OUTSIDE: _("deleted behind Beamtime's back"),
-            Reason.REFUSED: _("the cluster refused it"),
             Reason.NAME_TAKEN: _("its name is taken"),
         }
-        return words.get(Reason(code), "") if code in Reason else ""
+        return words.get(self.job.reason_code, "")
 
     def _cost_words(self) -> str:
         if self.cost is None or self.cost.amount is None:
             return ""
         if self.cost.free:
             return _("It was free.")
+        if under_a_cent(self.cost):
+            return _("It cost less than a cent.")
         return _("It cost %(sum)s.") % {"sum": money(self.cost.amount)}
 
     def _runs_for(self) -> str:

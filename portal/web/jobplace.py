@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 from portal.jobs.models import Attempt
 from portal.jobs.policy import Reason
 from portal.web import verdict
-from portal.web.capacity import Want, gpu_words
+from portal.web.capacity import Want
 from portal.web.jobwaiting import Waiting
 from portal.web.templatetags.beamtime import clock, number
 
@@ -132,8 +132,9 @@ def _place(waiting: Waiting, line: Sequence[Attempt], at: int) -> Place:
 
 
 def _gpu(waiting: Waiting, want: Want, model: str) -> str:
+    """Without "(pretended)", which stands once in the head of the card."""
     flavor = next((row.flavor for row in waiting.rows if row.flavor.name == want.flavor), None)
-    return gpu_words(flavor) if flavor is not None else model.removeprefix("NVIDIA ") or _("GPU")
+    return (flavor.gpu_model if flavor is not None else model).removeprefix("NVIDIA ") or _("GPU")
 
 
 def _cores(want: Want) -> str:

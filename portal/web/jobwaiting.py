@@ -6,35 +6,29 @@ Beamtime's jobs hold at this moment (capacity.py), so they are as true as the wh
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import dataclass, field
 from decimal import Decimal
-from urllib.parse import urlencode
 from uuid import UUID
 
 from django.conf import settings
-from django.urls import reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
-from portal.clusters.specs import WorkSpec
 from portal.funds.models import Price
-from portal.funds.policy import estimate
 from portal.jobs.models import Attempt, Job, State
 from portal.jobs.policy import Reason
 from portal.teams.models import User
 from portal.web import verdict
-from portal.web.capacity import Row, Want, admitted, gpu_words, held_by, limit_seconds, rows, waiting
-from portal.web.jobanswer import Answer, first_sentence, ticking
+from portal.web.capacity import Row, Want, admitted, gpu_words, held_by, rows, waiting
+from portal.web.jobanswer import Answer, ticking
 from portal.web.jobpage import JobPage
 from portal.web.looks import VERDICTS
-from portal.web.templatetags.beamtime import clock, money
+from portal.web.templatetags.beamtime import clock
 
 _ZERO = Decimal(0)
 _MORE = re.compile(r"insufficient unused quota for (\S+) in flavor (\S+), (\d+) more needed")
-# Holders named in what happens by itself; waiting jobs that are counted.
-_NAMED, MOST_WAITING = 3, 1_000
+# Waiting jobs that are counted.
+MOST_WAITING = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +37,6 @@ class Figure:
     value: str
     small: str = ""
     short: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Help:
-    """Something that would bring the start nearer; with an `href` a button does it."""
-
-    text: str
-    line: str = ""
-    action: str = ""
-    href: str = ""
 
 
 @dataclass(slots=True)
@@ -86,9 +70,8 @@ class Waiting:
         """Kind and shortage in the head, the sentence below."""
         kind, head, text = self._said()
         tone, icon = VERDICTS[kind]
-        strong, rest = first_sentence(text)
         aside = format_html(_("checked {time}"), time=clock(self.page.moment, "seconds"))
-        return Answer(head, rest, strong, tone, icon, aside)
+        return Answer(head, text, tone=tone, icon=icon, aside=aside)
 
     def _said(self) -> tuple[str, str, str]:
         reason = self.page.job.reason
@@ -116,6 +99,12 @@ class Waiting:
     @property
     def queue(self) -> str:
         return self.page.job.queue.cluster_queue.name
+
+    @property
+    def waits_for(self) -> str:
+        """What the line of waiting jobs is for: the GPUs it asks by name; "" where any would do."""
+        row = next((row for row in self.rows if row.is_gpu and row.flavor.name == self.page.work.flavor), None)
+        return gpu_words(row.flavor) if row is not None else ""
 
     @property
     def main(self) -> tuple[Row, Decimal] | None:
@@ -160,97 +149,8 @@ class Waiting:
             found.append(Figure(_("So since"), clock(since.begin), ticking(since)))
         return found
 
-    # --- what would help ---------------------------------------------------------------------------------------------
-
-    @property
-    def helps(self) -> list[Help]:
-        """First what happens by itself, then shapes that would start now."""
-        by_itself = self._by_itself()
-        return [*([by_itself] if by_itself else []), *self._shapes()]
-
-    def _by_itself(self) -> Help | None:
-        if not self.short_by or self.main is None or self.code in (Reason.NEVER_FITS, Reason.QUEUE_CLOSED, Reason.HELD):
-            return None
-        row, needed = self.main[0], self.short_by
-        ends = sorted(
-            (
-                (attempt.started_at + timedelta(seconds=limit), _units(Want.of(attempt), row), attempt)
-                for attempt in self.holding
-                if attempt.started_at and (limit := limit_seconds(attempt)) and _units(Want.of(attempt), row)
-            ),
-            key=lambda end: end[0],
-        )
-        freed, taken = _ZERO, []
-        for end in ends:
-            taken.append(end)
-            freed += end[1]
-            if freed >= needed:
-                break
-        words = {"n": len(taken), "units": verdict.plain_number(freed), "what": verdict.what(row)}
-        if freed < needed:
-            return Help(_("It starts by itself once enough jobs have ended."), _("When that is, no time limit tells."))
-        text = ngettext(
-            "{n} job reaches its limit by {time} and frees {units} {what}.",
-            "{n} jobs reach their limit by {time} and free {units} {what}.",
-            len(taken),
-        )
-        at = clock(max(taken[-1][0], self.page.moment))
-        names = format_html_join(", ", "{} ({})", ((self._name(a), clock(end)) for end, _units, a in taken[:_NAMED]))
-        return Help(format_html(text, time=at, **words), format_html(_("{names}. Nothing to do."), names=names))
-
-    def _shapes(self) -> list[Help]:
-        """Other GPUs, or fewer: what of it has room at this moment, with nobody before it in line for the same."""
-        work = self.page.work
-        closed = self.code in (Reason.QUEUE_CLOSED, Reason.MISCONFIGURED, Reason.HELD)
-        if not work.gpus or not self.may_submit or closed or not (self.short_by or self.code == Reason.NEVER_FITS):
-            return []
-        found = []
-        pods = min(work.runs, work.parallelism or work.runs)
-        mine = self.main[0].flavor.name if self.main else ""
-        for row in sorted((r for r in self.rows if r.is_gpu), key=lambda r: r.flavor.name == mine):
-            each = min(work.gpus, int(row.free) // pods)
-            changed = replace(work, flavor=row.flavor.name, gpus=each)
-            same = row.flavor.name == work.flavor and each == work.gpus
-            if each and not same and verdict.nearest(changed, self.rows) == [] and not self._wanted(row.flavor.name):
-                found.append(self._shape(changed, row))
-        if self.code == Reason.NEVER_FITS and not found and self.main and self.main[0].is_gpu and self.main[0].most:
-            row = self.main[0]
-            most = replace(work, flavor=row.flavor.name, gpus=max(1, int(row.most) // pods))
-            found.append(self._shape(most, row, starts=False))
-        return found[:3]
-
-    def _shape(self, work: WorkSpec, row: Row, *, starts: bool = True) -> Help:
-        shape = f"{work.gpus} × {gpu_words(row.flavor)}"
-        text = _("Take %(shape)s: it would start now.") if starts else _("Take %(shape)s: it would fit.")
-        job = self.page.job
-        form = reverse("web:submit-form", args=[job.team.slug, job.template_version.template.slug])
-        query = urlencode({"from": job.pk, "shape": f"{row.flavor.name}*{work.gpus}"})
-        return Help(text % {"shape": shape}, self._price(work, row), _("Clone with it"), f"{form}?{query}")
-
-    def _price(self, work: WorkSpec, row: Row) -> str:
-        found = estimate(
-            self.prices,
-            gpus=work.gpus,
-            gpu_model=row.flavor.gpu_model,
-            cores=Decimal(work.cpu_millicores) / 1000,
-            gib=Decimal(work.memory_mib) / 1024,
-            runs=work.runs,
-            seconds=work.time_limit_seconds,
-            at=self.page.moment,
-            currency=self.currency,
-        )
-        stays = _("This one keeps its place until you cancel it.")
-        if found.amount is not None:
-            return f"{_('At most %(sum)s.') % {'sum': money(found.amount)}} {stays}"
-        if found.per_hour is not None:
-            return f"{_('%(sum)s per hour.') % {'sum': money(found.per_hour)}} {stays}"
-        return stays
-
-    def _wanted(self, flavor: str) -> bool:
-        """Whether somebody waits for this flavor by name."""
-        return any(Want.of(a).flavor == flavor for a in self.line if a.job_id != self.page.job.pk)
-
-    def _name(self, attempt: Attempt) -> str:
+    def name_of(self, attempt: Attempt) -> str:
+        """The job's name; of one that the reader may not see, whose it is."""
         if attempt.job_id in self.visible:
             return attempt.job.name
         return _("a job of %(team)s") % {"team": attempt.job.team_name}
@@ -259,15 +159,6 @@ class Waiting:
     def ahead(self) -> int:
         """Jobs that came before it and wait for the same."""
         return next((n for n, a in enumerate(self.line) if a.job_id == self.page.job.pk), len(self.line))
-
-
-def _units(want: Want, row: Row) -> Decimal:
-    """How much of a row's resource an admitted attempt holds."""
-    if want.flavor != row.flavor.name:
-        return _ZERO
-    if row.is_gpu:
-        return Decimal(want.gpus)
-    return want.cores if row.resource == "cpu" else want.gib
 
 
 def _after(reason: str, head: str) -> str:

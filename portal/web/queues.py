@@ -52,6 +52,10 @@ class FlavorCard:
     waiting: Decimal
     chosen: bool
 
+    @property
+    def memory_gib(self) -> int | None:
+        return capacity.memory_beside(self.flavor)
+
 
 @dataclass(frozen=True, slots=True)
 class JobLine:
@@ -79,6 +83,8 @@ def page(request: HttpRequest) -> HttpResponse:
     flavors = sorted({row.flavor.pk: row.flavor for row in rows}.values(), key=lambda f: (not f.gpu_resource, f.name))
     chosen = next((f for f in flavors if f.name == request.GET.get("flavor")), next(iter(flavors), None))
     context: dict[str, Any] = {"cluster": settings.BEAMTIME_CLUSTER_NAME, "now": now(), "chosen": chosen}
+    if chosen is not None:
+        context["memory_gib"] = capacity.memory_beside(chosen)
     if chosen is not None:
         context |= _flavor_context(chosen, rows, holding, waiting, person(request))
     context["cards"] = [_card(flavor, rows, waiting, flavor is chosen) for flavor in flavors]

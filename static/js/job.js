@@ -1,90 +1,176 @@
-/* The job's page stays true by itself: the socket says *that* something changed, the living part is then fetched through the
- * ordinary view. Without a socket it is fetched every few seconds; without this script the page is still whole. */
+/* The job's page stays true by itself: the socket says *that* something changed, the living parts are then fetched through the
+ * ordinary view and put in their places by htmx. Without a socket they are fetched every few seconds; without this script the page
+ * is still whole. */
 (function () {
   "use strict";
   const Beamtime = (window.Beamtime = window.Beamtime || {});
-  const spot = document.getElementById("job-live");
-  if (!spot) return;
-  const now = () => document.getElementById("job-now");
-  const POLL = 10000; // cost and lengths of time move on while nothing else changes
+  const byId = (id) => document.getElementById(id);
+  const watch = byId("job-watch");
+  if (!watch) return;
+  const POLL = 10000; // cost and times move on while nothing else changes
   const WITHOUT_SOCKET = 4000;
-  const GONE = [4401, 4403, 4404];
+  const GATHER = 150; // changes that come together are one look
+  const SAY = 30000; // for who reads by ear: at most this often, and only what means something else
+  const facts = () => byId("job-now").dataset;
   let socket = null;
   let tries = 0;
-  let lastHeard = new Date();
+  let lastHeard = Date.now();
   let again = 0;
+  let gathering = 0;
   let pending = false;
   let fetching = false;
 
-  const over = () => now()?.dataset.over === "yes";
+  const over = () => facts().over === "yes";
 
-  /* A fragment is not replaced while it holds the focus or an open dialog; it is right after. */
-  const busy = () =>
-    document.querySelector("#job-dialogs dialog[open]") ||
-    document.querySelector("#job-actions [aria-busy='true']") ||
-    (window.getSelection && !window.getSelection().isCollapsed && spot.contains(window.getSelection().anchorNode));
+  // --- Looking ------------------------------------------------------------------------------------------------------------
 
-  async function refresh() {
-    if (fetching || busy() || document.hidden) {
+  function refresh() {
+    if (gathering || Beamtime.closed) return;
+    gathering = setTimeout(() => {
+      gathering = 0;
+      look();
+    }, GATHER);
+  }
+
+  async function look() {
+    if (fetching || document.hidden) {
       pending = true;
       return;
     }
     pending = false;
     fetching = true;
+    const values = { part: watch.dataset.part };
+    const stream = byId("job-log")?.dataset.stream;
+    if (stream) values.stream = stream;
     try {
-      await window.htmx.ajax("GET", spot.dataset.url, { target: "#job-live", swap: "innerHTML" });
+      await window.htmx.ajax("GET", watch.dataset.url, { target: "#job-watch", swap: "none", values });
+    } catch {
+      pending = true; // the live mark speaks for the connection
     } finally {
       fetching = false;
     }
   }
 
-  document.body.addEventListener("htmx:afterSettle", () => {
-    const facts = now()?.dataset;
-    if (!facts?.title) return;
-    document.title = `${facts.title} · Beamtime`;
-    const icon = document.getElementById("favicon");
-    icon.href = icon.href.replace(/favicon[\w-]*(\.\w+)?\.svg/, `favicon-${facts.tone}.svg`);
-    // A container has started since: its log belongs on the page.
-    const streams = facts.streams.trim().split(/\s+/).filter(Boolean);
-    if (streams.length && !document.getElementById("job-log")?.dataset.stream) Beamtime.openLog?.(streams[streams.length - 1]);
+  /** A part is not replaced while it holds the focus, an open menu or dialog, or selected text; it is right after. */
+  function held(part) {
+    const picked = window.getSelection();
+    return (
+      part.contains(document.activeElement) ||
+      part.querySelector("dialog[open], details[open], [aria-busy='true']") !== null ||
+      (picked && !picked.isCollapsed && part.contains(picked.anchorNode))
+    );
+  }
+
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    const { target, fragment } = event.detail;
+    const fresh = fragment.firstElementChild;
+    if (target.id !== "job-now" && held(target)) {
+      pending = true;
+      event.detail.shouldSwap = false;
+    } else if (fresh && target.isEqualNode(fresh)) {
+      event.detail.shouldSwap = false;
+    }
+  });
+  for (const name of ["focusout", "toggle", "close"]) {
+    document.addEventListener(name, () => setTimeout(() => pending && refresh()), true);
+  }
+
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.target !== watch || !event.detail.successful) return;
+    const { title, tone, streams } = facts();
+    document.title = `${title} · Beamtime`;
+    const icon = byId("favicon");
+    icon.href = icon.href.replace(/favicon[\w-]*(\.[0-9a-f]+)?\.svg/, `favicon-${tone}.svg`);
+    if (streams.trim() && !byId("job-log")?.dataset.stream && byId("job-log-place")) Beamtime.openLog?.();
+    for (const node of document.querySelectorAll("#log-choose [data-log-noscript]")) node.hidden = true;
+    skew = new Date(facts().now) - Date.now();
+    tick();
+    announce();
   });
 
-  document.body.addEventListener("htmx:responseError", (event) => {
-    if (event.detail.xhr.status === 404 && event.detail.target === spot) closed();
+  document.addEventListener("htmx:responseError", (event) => {
+    if (event.detail.target === watch && event.detail.xhr.status === 404) closed();
   });
+
+  // --- For the ear ----------------------------------------------------------------------------------------------------------
+
+  let said = facts().meaning;
+  let saidAt = 0;
+  let saying = 0;
+  function announce() {
+    if (facts().meaning === said || saying) return;
+    saying = setTimeout(() => {
+      saying = 0;
+      if (facts().meaning === said) return;
+      said = facts().meaning;
+      saidAt = Date.now();
+      byId("job-said").textContent = facts().said;
+    }, Math.max(0, saidAt + SAY - Date.now()));
+  }
+
+  // --- Lengths of time grow by the second -----------------------------------------------------------------------------------
+
+  let skew = new Date(watch.dataset.now) - Date.now();
+  /** Seconds in the words of the filter `duration` (portal/web/templatetags/beamtime.py). */
+  function duration(seconds) {
+    const [m, h, d] = [60, 3600, 86400].map((unit) => Math.floor(seconds / unit));
+    if (!m) return `${seconds} s`;
+    if (!h) return seconds % 60 ? `${m} min ${seconds % 60} s` : `${m} min`;
+    if (!d) return seconds % 3600 ? `${h} h ${m % 60} min` : `${h} h`;
+    return seconds % 86400 ? `${d} d ${h % 24} h` : `${d} d`;
+  }
+  function tick() {
+    if (document.hidden) return;
+    const now = Date.now() + skew;
+    for (const node of document.querySelectorAll("[data-ticks]")) {
+      const words = duration(Math.max(0, Math.floor((now - new Date(node.dataset.ticks)) / 1000)));
+      if (node.textContent !== words) node.textContent = words;
+    }
+  }
+  setInterval(tick, 1000);
+
+  // --- The end of one's right to see it ---------------------------------------------------------------------------------------
 
   function closed() {
+    if (Beamtime.closed) return;
     Beamtime.closed = true;
-    const main = document.getElementById("content");
-    const words = document.getElementById("job-log")?.dataset.wordsGone || "This is no longer open to you.";
+    socket?.close();
+    Beamtime.live?.set("off");
+    const main = byId("content");
     main.replaceChildren();
-    main.appendChild(document.createElement("h1")).textContent = words;
+    main.appendChild(document.createElement("h1")).textContent = watch.dataset.gone;
+    byId("job-dialogs")?.remove();
+    document.querySelector(".bt-crumbs [aria-current]")?.replaceChildren();
+    document.title = "Beamtime";
   }
   Beamtime.jobClosed = closed;
 
+  // --- The socket --------------------------------------------------------------------------------------------------------------
+
   function connect() {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
-    socket = new WebSocket(`${scheme}://${location.host}/ws/v1/jobs/${spot.dataset.job}/`);
+    socket = new WebSocket(`${scheme}://${location.host}/ws/v1/jobs/${watch.dataset.job}/`);
     socket.onmessage = (event) => {
       tries = 0;
-      lastHeard = new Date();
+      lastHeard = Date.now();
       Beamtime.live?.set("live");
       const message = JSON.parse(event.data);
-      const shown = Number(spot.querySelector("[data-revision]")?.dataset.revision || 0);
-      if (message.revision === undefined || message.revision > shown) refresh();
+      if (message.revision === undefined || message.revision > Number(facts().revision)) refresh();
     };
     socket.onclose = (event) => {
       socket = null;
       if (Beamtime.closed) return;
-      if (GONE.includes(event.code)) {
+      if (event.code === 4403 || event.code === 4404) {
         closed();
         return;
       }
+      if (event.code === 4401) Beamtime.alert?.(byId("bt-alerts").dataset.session, "warning");
       tries += 1;
-      const wait = Math.min(15, 2 ** tries * 0.25) * (0.75 + Math.random() / 2);
-      if (new Date() - lastHeard > 15000) {
-        Beamtime.live?.set("lost", { since: lastHeard, seconds: Math.ceil(wait), retry: retry });
-      } else if (new Date() - lastHeard > 5000 || tries > 2) {
+      const slow = event.code === 4401 || event.code === 4429;
+      const wait = (slow ? 15 : Math.min(15, 2 ** tries * 0.25)) * (0.75 + Math.random() / 2);
+      if (Date.now() - lastHeard > 15000) {
+        Beamtime.live?.set("lost", { since: new Date(lastHeard), seconds: Math.ceil(wait), retry });
+      } else if (Date.now() - lastHeard > 5000 || tries > 2) {
         Beamtime.live?.set("reconnecting");
       }
       again = setTimeout(connect, wait * 1000);
@@ -92,21 +178,34 @@
   }
   function retry() {
     clearTimeout(again);
-    if (!socket) connect();
+    if (!socket && !Beamtime.closed) connect();
   }
 
+  // --- Links -----------------------------------------------------------------------------------------------------------------
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-copy-link]");
+    if (!link || !navigator.clipboard) return;
+    event.preventDefault();
+    navigator.clipboard.writeText(link.href).then(
+      () => {
+        byId("job-more").open = false;
+        Beamtime.toast?.(link.dataset.copied);
+      },
+      () => { location.href = link.href; },
+    );
+  });
+
   setInterval(() => {
-    if (Beamtime.closed) return;
     if (pending || !over()) refresh();
   }, POLL);
   setInterval(() => {
-    if (!Beamtime.closed && !socket && !over()) refresh();
+    if (!socket && !over()) refresh();
   }, WITHOUT_SOCKET);
   document.addEventListener("visibilitychange", () => {
-    if (!document.hidden && !Beamtime.closed) {
-      retry();
-      refresh();
-    }
+    if (document.hidden || Beamtime.closed) return;
+    retry();
+    refresh();
   });
   window.addEventListener("online", retry);
   connect();

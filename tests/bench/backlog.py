@@ -1,8 +1,9 @@
-"""A backlog of 1,000 submitted rows becomes Jobs, by one worker; beside a bare sequential loop of the same creations."""
+"""A backlog of 1,000 submitted rows becomes Jobs by one worker; beside a bare sequential loop of creations."""
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from kubernetes.client import BatchV1Api
 
@@ -57,7 +58,7 @@ def _backlog(bench: Bench, site: KubeSite, count: int) -> float:
 
 
 def _plain(site: KubeSite, model: Object, count: int, word: str) -> float:
-    batch = BatchV1Api(api(site.cluster.kubeconfig))
+    batch: Any = BatchV1Api(api(site.cluster.kubeconfig))
     begin = time.monotonic()
     for number in range(count):
         batch.create_namespaced_job(site.namespace, named(model, f"plain-{word}-{number}"))

@@ -60,7 +60,7 @@ class Database:
         connection = self.connection()
         with connection.transaction() if self.is_postgres else connection:
             for table, row in rows.items():
-                names, marks = ", ".join(row), ", ".join(self._mark for _ in row)
+                names, marks = ", ".join(f'"{name}"' for name in row), ", ".join(self._mark for _ in row)
                 text = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 - names of our own
                 connection.execute(text, [self._value(value) for value in row.values()])
 

@@ -1,4 +1,4 @@
-"""From the answer to a submission to the Job's arrival at a raw watch, at five submissions a second; broker up and down."""
+"""From the answer to a submission to the Job's arrival at a raw watch, five a second; broker up and down."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from kubernetes.client import BatchV1Api
 
@@ -73,7 +74,7 @@ def _plain(bench: Bench, site: KubeSite) -> list[float]:
     """The same manifest by the Python client at the same pace: what the API server and the watch cost by themselves."""
     model = as_anybody(site.inside("manifest", site.team))
     site.until_settled()
-    batch = BatchV1Api(api(site.cluster.kubeconfig))
+    batch: Any = BatchV1Api(api(site.cluster.kubeconfig))
 
     def one(number: int) -> tuple[str, float]:
         body = named(model, f"plain-{secrets.token_hex(6)}")

@@ -41,8 +41,7 @@ class KubeSite(Running):
         self.inside("password", PASSWORD)
         self.token = self.manage("token", PERSON).strip().splitlines()[-1]
         self.namespace = f"bt-{self.team}"
-        for name in PROCESSES:
-            self.start(name)
+        self.start_all()
 
     def client(self) -> Client:
         """A program with the person's token."""

@@ -35,7 +35,7 @@ class Click:
 
 def measure(bench: Bench) -> list[Row]:
     """A row for each backend."""
-    return [_local(bench)]
+    return [_local(bench), _kube(bench)]
 
 
 def _local(bench: Bench) -> Row:

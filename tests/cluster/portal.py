@@ -40,7 +40,9 @@ class Portal(Running):
         """Make the site as an operator does, and start its processes."""
         self.manage("migrate", "--verbosity=0")
         self.manage("site_setup")
-        self.manage("shell", "-c", "from tests.cluster.site import make; make()", TEAM=self.team, OTHER_TEAM=self.other_team)
+        self.manage(
+            "shell", "-c", "from tests.cluster.site import make; make()", TEAM=self.team, OTHER_TEAM=self.other_team
+        )
         self.member, self.outsider = (
             Client(self.address, self.manage("token", person).strip()) for person in ("member", "outsider")
         )
@@ -50,7 +52,7 @@ class Portal(Running):
 
     def body(self, script: str = HOLD, *, template: str = "script", **values: Any) -> dict[str, Any]:
         """What `POST jobs/` takes, small by default. `queue` and `name` are the job's, the rest are its values."""
-        job = {key: values.pop(key) for key in ("queue", "name") if key in values}
+        job: dict[str, Any] = {key: values.pop(key) for key in ("queue", "name") if key in values}
         own = {"script": script} if template == "script" else {}
         return {
             "team": self.team,
@@ -146,7 +148,9 @@ class Portal(Running):
 
     def kube_jobs_of(self, job: str) -> list[dict[str, Any]]:
         """Every Job in the cluster that says it is of this job, whatever its name."""
-        found: list[dict[str, Any]] = self.cluster.kubectl_json("get", "jobs", "-A", "-l", f"beamtime/job={job}")["items"]
+        found: list[dict[str, Any]] = self.cluster.kubectl_json("get", "jobs", "-A", "-l", f"beamtime/job={job}")[
+            "items"
+        ]
         return found
 
     def kube_pods(self, job: str) -> list[dict[str, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .portal import HOLD, Portal, terminated
 from .testbed import images
 
@@ -103,11 +105,12 @@ def test_a_finished_job_leaves_the_cluster_once_its_story_is_stored_and_the_stor
 
     portal.stop("worker")
     portal.start("worker", BEAMTIME_KEEP_FINISHED="1")
-    portal.wait(
-        "its objects to be gone",
-        job,
-        lambda _: portal.nudge("jobs.collect_finished") or (portal.kube_job(job), portal.kube_pods(job)) == (None, []),
-    )
+
+    def gone(_: dict[str, Any]) -> bool:
+        portal.nudge("jobs.collect_finished")
+        return portal.kube_job(job) is None and portal.kube_pods(job) == []
+
+    portal.wait("its objects to be gone", job, gone)
 
     after = portal.job(job)
     same = ("state", "reason", "started_at", "ended_at", "cost")

@@ -7,7 +7,11 @@ from decimal import Decimal
 from .portal import Portal, condition, moment, terminated
 from .site import CORE_HOUR, GPU_HOUR
 
-WORDS = "printf 'grüße \\033[31mred\\033[0m\\n\\n  indented\\n'; printf '10%%\\r20%%\\r'; printf 'no line feed at the end'; exit 0"
+WORDS = r"""
+printf 'grüße \033[31mred\033[0m\n\n  indented\n'
+printf '10%%\r20%%\r'
+printf 'no line feed at the end'
+"""
 
 
 def test_a_submitted_job_runs_as_a_real_pod_and_everything_agrees_with_kubectl(portal: Portal) -> None:

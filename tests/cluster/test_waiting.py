@@ -5,6 +5,8 @@ from __future__ import annotations
 from .portal import Portal, condition, moment, terminated
 from .testbed.cluster import Cluster
 
+BY_ITSELF = "It starts by itself once others end."
+
 
 def test_the_second_job_waits_inside_the_quota_and_starts_when_the_first_ends(portal: Portal) -> None:
     first = portal.submit(gpus=4)
@@ -14,7 +16,9 @@ def test_the_second_job_waits_inside_the_quota_and_starts_when_the_first_ends(po
     waiting = portal.wait("Kueue's reason", second, lambda found: found["reason_code"] == "quota")
 
     assert waiting["state"] == "queued"
-    assert waiting["reason"] == "No room now: 1 more GPU is needed in flavor gpu-a. It starts by itself once others end."
+    assert (
+        waiting["reason"] == "No room now: 1 more GPU is needed in flavor gpu-a. It starts by itself once others end."
+    )
     reserved = condition(portal.kube_workload(second), "QuotaReserved")
     assert waiting["attempts"][0]["cluster_message"] == reserved["message"]
     assert waiting["attempts"][0]["cluster_reason"] == reserved["reason"]

@@ -9,7 +9,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -95,11 +95,10 @@ class Wire:
                 """Until the caller has given up, or for so long; then the line is cut."""
                 self.close_connection = True
                 self.connection.settimeout(seconds or 0.001)
-                try:
+                with suppress(OSError):
                     self.connection.recv(1)
-                except OSError:
-                    pass
-                self.connection.shutdown(socket.SHUT_RDWR)
+                with suppress(OSError):
+                    self.connection.shutdown(socket.SHUT_RDWR)
 
             do_GET = do_POST = do_PATCH = do_DELETE = forward  # noqa: N815 - the library's names
 
@@ -107,4 +106,3 @@ class Wire:
                 """Quiet: a failing test says what it needs."""
 
         return Handler
-

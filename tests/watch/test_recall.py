@@ -1,12 +1,12 @@
 """What earlier watchers left open is brought to its end, although the cluster shows no trace of it any more."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-import asyncio
 import pytest
 from asgiref.sync import sync_to_async
 from pytest_django import Settings

@@ -49,11 +49,11 @@ def test_total_parts_and_jobs(job: Job, member: User) -> None:
     used(job, NOON - timedelta(days=1), 30)
     rate()
     said = words(as_person(member).get(ADDRESS))
-    assert "So far, 1 to 19 Nov, 12:00 €6.00 all of it charged GPU-hours 2.5 allocated, busy or not Jobs 1" in said
+    assert "So far, 1 to 19 Nov, 12:00 €6.00 all of it charged GPU-hours 2.50 allocated, busy or not Jobs 1" in said
     assert "By person member €6.00 100 %" in said
     assert "By template Plain €6.00 100 %" in said
-    assert "By GPU model NVIDIA H100 2.5 GPU-h €6.00 100 %" in said
-    assert "llama member 2.5 GPU-h €6.00" in said
+    assert "By resource NVIDIA H100 2.50 GPU-h €6.00 100 %" in said
+    assert "llama member 2.50 GPU-h €6.00" in said
     assert "16 Nov €4.80" in said
     assert "18 Nov €1.20" in said
 

@@ -7,8 +7,8 @@ from portal.catalog.services import install_shipped
 from portal.jobs import services
 from portal.jobs.models import Job, State
 from portal.jobs.specs import JobRequest
-from portal.teams.models import Team, User
-from tests.factories import Site
+from portal.teams.models import Membership, Team, User
+from tests.factories import Site, make_user
 from tests.web.pages import as_person, fields, words
 
 
@@ -48,9 +48,6 @@ def test_a_lead_cancels_anybodys(job: Job, lead: User) -> None:
 
 
 def test_a_member_does_not_cancel_the_job_of_another(job: Job, site: Site, team: Team) -> None:
-    from portal.teams.models import Membership
-    from tests.factories import make_user
-
     other = make_user("other")
     Membership.objects.create(team=team, user=other)
     answer = as_person(other).post(address(job, "cancel"))

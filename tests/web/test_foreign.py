@@ -5,6 +5,7 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
+from portal.catalog.services import install_shipped
 from portal.jobs.models import Job, State
 from portal.teams import services
 from portal.teams.models import Team, User
@@ -84,8 +85,6 @@ def test_case_17_ids_that_are_none(job: Job, member: User) -> None:
 
 
 def test_case_17_a_clone_takes_nothing_from_a_foreign_job(site: Site, job: Job, outsider: User) -> None:
-    from portal.catalog.services import install_shipped
-
     install_shipped()
     job.values = {"script": "echo the password"}
     job.save()

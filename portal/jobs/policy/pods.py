@@ -64,7 +64,7 @@ def _better(old: PodSnapshot, seen: PodSnapshot, words: Words) -> bool:
     """Whether new words may stand in the place of the old: those of an end stay, passing ones pass."""
     if old.is_over or old.gone:
         return old.reason_code in VAGUE and words.reason_code not in VAGUE
-    passing = {Reason.IMAGE, Reason.CONTAINER, Reason.UNSCHEDULABLE, ""}
+    passing = {Reason.IMAGE, Reason.CONTAINER, Reason.UNSCHEDULABLE, Reason.NODE_LOST, ""}
     return bool(words.reason_code) or (old.reason_code in passing and seen.started_at is not None)
 
 
@@ -74,6 +74,8 @@ def explain(facts: PodFacts, seen: PodSnapshot, terms: Terms) -> Words:
     words = _of_disruption(facts, containers) or _of_end(facts, containers, terms)
     if words is None and seen.started_at is None and not seen.is_over:
         words = _of_waiting(facts, containers)
+    if words is None and not (seen.is_over or facts.gone):
+        words = _of_silence(facts, containers)
     if words is None and facts.gone and not _has_ended(containers) and not seen.is_over:
         words = Words(reason_code=Reason.VANISHED, reason=reasons.vanished(), **_own(facts))
     return words or Words()
@@ -165,9 +167,29 @@ def _of_waiting(facts: PodFacts, containers: tuple[ContainerFacts, ...]) -> Word
     return None
 
 
-def is_silent(pod: PodSnapshot) -> bool:
-    """Its node is given up by the cluster, and nobody has seen how the pod ended."""
+def _of_silence(facts: PodFacts, containers: tuple[ContainerFacts, ...]) -> Words | None:
+    """The kubelet says nothing: the cluster has made the pod unready, against the kubelet's own last word on it.
+
+    Kubernetes gives a node up only while others are left (its node controller evicts nothing while all are silent), so
+    this may be all that is ever heard
+    (https://kubernetes.io/docs/concepts/architecture/nodes/#node-controller).
+    """
+    ready, inside = condition(facts.conditions, "Ready"), condition(facts.conditions, "ContainersReady")
+    if ready is None or ready.status is not False or inside is None or inside.status is not True:
+        return None
+    if _has_ended(containers):
+        return None
+    return Words(reason_code=Reason.NODE_LOST, reason=reasons.node_silent(facts.node or ""))
+
+
+def is_unheard(pod: PodSnapshot) -> bool:
+    """Its node is silent, and nobody has seen how the pod ended."""
     return pod.reason_code == Reason.NODE_LOST and not pod.gone and not pod.is_over and pod.ended_at is None
+
+
+def is_given_up(pod: PodSnapshot) -> bool:
+    """The same, and the cluster has said that it gives the node up."""
+    return is_unheard(pod) and bool(pod.cluster_reason)
 
 
 def condition(conditions: Iterable[Condition] | None, kind: str) -> Condition | None:

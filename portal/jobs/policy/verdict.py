@@ -6,7 +6,7 @@ from datetime import datetime
 from portal.clusters.specs import AttemptFacts, Condition, JobFacts, WorkloadFacts
 from portal.jobs.models import State
 from portal.jobs.policy import reasons
-from portal.jobs.policy.pods import condition, earliest, is_silent, latest
+from portal.jobs.policy.pods import condition, earliest, is_given_up, is_unheard, latest
 from portal.jobs.policy.reasons import VAGUE, Reason
 from portal.jobs.policy.snapshot import AttemptSnapshot, PodSnapshot, Terms, Words
 from portal.jobs.policy.waiting import waiting_words
@@ -154,7 +154,7 @@ def _silent_node(attempt: AttemptSnapshot, facts: AttemptFacts) -> Verdict | Non
     going = [pod for pod in attempt.live if not (pod.is_over or pod.gone)]
     if attempt.state is State.CANCELLING or failing is None or failing.status is not True:
         return None
-    if not going or not all(is_silent(pod) for pod in going):
+    if not going or not all(is_given_up(pod) for pod in going):
         return None
     words = Words(
         reason_code=Reason.NODE_LOST,
@@ -228,7 +228,7 @@ def _starting_words(attempt: AttemptSnapshot) -> Words:
 
 
 def _running_words(attempt: AttemptSnapshot, job: JobFacts | None, terms: Terms) -> Words:
-    silent = next((pod for pod in attempt.live if is_silent(pod)), None)
+    silent = next((pod for pod in attempt.live if is_unheard(pod)), None)
     if silent is not None:
         return silent.words
     if terms.runs > 1 and job is not None:
