@@ -1,6 +1,6 @@
 """Which price counts when, what an estimate says, and which prices may be entered. Pure; the rows come loaded."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
@@ -24,7 +24,7 @@ def estimate(
     prices: Iterable[Price],
     *,
     gpus: int,
-    gpu_model: str,
+    gpu_models: Sequence[str],
     cores: Decimal,
     gib: Decimal,
     runs: int,
@@ -34,13 +34,15 @@ def estimate(
 ) -> Estimate:
     """What a job costs at most: `gpus`, `cores` and `gib` are per run, all `runs` use the whole limit of `seconds`.
 
+    `gpu_models` are those it may be given; several are counted as the dearest, because it is "at most".
+
     A GPU without a price makes the sum unknown. Cores and memory count where they have a price; a job without GPUs
     for which nothing has a price lacks one for "cpu", so that it never reads as free.
     """
     kept = [price for price in prices if price.currency == currency]
     lines: list[EstimateLine] = []
     if gpus:
-        lines.append(_line(kept, PricedResource.GPU, gpu_model, Decimal(gpus * runs), at))
+        lines.append(_dearest(kept, gpu_models, Decimal(gpus * runs), at))
     for resource, units in ((PricedResource.CPU, cores), (PricedResource.MEMORY, gib)):
         line = _line(kept, resource, "", units * runs, at)
         if line.price_per_hour is not None:
@@ -56,6 +58,13 @@ def estimate(
         lines=tuple(lines),
         missing=missing,
     )
+
+
+def _dearest(prices: list[Price], gpu_models: Sequence[str], units: Decimal, at: datetime) -> EstimateLine:
+    """The line of the dearest model; one without a price makes the most unknown, so it comes first."""
+    lines = [_line(prices, PricedResource.GPU, model, units, at) for model in gpu_models or [""]]
+    unpriced = [line for line in lines if line.price_per_hour is None]
+    return unpriced[0] if unpriced else max(lines, key=lambda line: line.price_per_hour or Decimal(0))
 
 
 def _line(prices: list[Price], resource: PricedResource, gpu_model: str, units: Decimal, at: datetime) -> EstimateLine:

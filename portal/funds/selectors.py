@@ -1,5 +1,6 @@
 """Reads of prices."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 
@@ -17,13 +18,16 @@ def prices() -> QuerySet[Price]:
 
 
 def estimate_for(
-    *, gpus: int, gpu_model: str, cores: Decimal, gib: Decimal, runs: int, seconds: int | None, at: datetime
+    *, gpus: int, gpu_models: Sequence[str], cores: Decimal, gib: Decimal, runs: int, seconds: int | None, at: datetime
 ) -> Estimate:
-    """What a job costs at most at the prices of a moment. `gpus`, `cores`, `gib` per run. One query."""
+    """What a job costs at most at the prices of a moment. `gpus`, `cores`, `gib` per run. One query.
+
+    Of several `gpu_models` that it may be given, the dearest counts.
+    """
     return policy.estimate(
         prices(),
         gpus=gpus,
-        gpu_model=gpu_model,
+        gpu_models=gpu_models,
         cores=cores,
         gib=gib,
         runs=runs,

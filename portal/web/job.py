@@ -46,6 +46,7 @@ def _context(seat: Seat, job: Job, part: str) -> dict[str, Any]:
     cost = costs.job_cost(job, moment)
     page = JobPage(job, attempt, moment, events, _flavor(job, attempt), cost)
     newest = newest_usable(job.template_version.template)
+    money = Money(job, cost, list(prices()), page.gpu)
     return {
         "job": job,
         "page": page,
@@ -55,7 +56,8 @@ def _context(seat: Seat, job: Job, part: str) -> dict[str, Any]:
         "events": events,
         "streams": streams,
         "runs": Runs(job, attempts, streams, moment, page.work.runs),
-        "money": Money(job, cost, list(prices()), page.gpu),
+        "money": money,
+        "settled": money.settled(moment),
         "cost": cost,
         "tabs": _tabs(seat, job, part, streams, events),
         "newest": newest if newest and newest.number > job.template_version.number else None,

@@ -127,7 +127,7 @@ def _price(waiting: Waiting, work: WorkSpec, row: Row) -> str:
     found = estimate(
         waiting.prices,
         gpus=work.gpus,
-        gpu_model=row.flavor.gpu_model,
+        gpu_models=[row.flavor.gpu_model],
         cores=Decimal(work.cpu_millicores) / 1000,
         gib=Decimal(work.memory_mib) / 1024,
         runs=work.runs,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +22,7 @@ from portal.jobs.models import Job
 from portal.web.templatetags.beamtime import duration, money, number
 
 _HOUR = 3600
+_PATIENCE = timedelta(minutes=15)
 # More prices than these are told on the page of lines only.
 MOST_FORMULAS = 3
 
@@ -48,7 +49,8 @@ class Money:
     @property
     def waits(self) -> bool:
         """Nothing has been held yet, and something may be."""
-        return not self.job.is_over and not self.cost.lines and not self.cost.missing
+        begun = self.job.is_over or self.job.started_at is not None
+        return not begun and not self.cost.lines and not self.cost.missing
 
     @property
     def unknown(self) -> bool:
@@ -63,6 +65,11 @@ class Money:
         if under_a_cent(self.cost):
             return _("under %(cent)s") % {"cent": money(CENT)}
         return money(self.cost.amount)
+
+    def settled(self, moment: datetime) -> bool:
+        """Whether no number of the page will change any more; after a while nobody waits for that."""
+        ended = self.job.ended_at
+        return self.job.is_over and (self.cost.final is not None or ended is None or moment - ended > _PATIENCE)
 
     @property
     def status(self) -> str:

@@ -110,7 +110,8 @@ class JobPage:
         aside = format_html(_("at {time}"), time=self._ended())
         if state == State.SUCCEEDED:
             head = _("Succeeded after %(time)s") % {"time": duration(ran.seconds if ran else 0)}
-            waited = _("It waited %(time)s.") % {"time": duration(self.spells.total(State.QUEUED))}
+            queued = self.spells.total(State.QUEUED)
+            waited = _("It waited %(time)s.") % {"time": duration(queued)} if queued else _("It started at once.")
             return Answer(head, f"{waited} {self._cost_words()}".strip(), tone=tone, icon=icon, aside=aside)
         head = (self.job.reason or _("Cancelled")).rstrip(".")
         if ran is None:

@@ -10,8 +10,8 @@ from django.utils.translation import ngettext
 from portal.catalog.policy import format_duration, format_memory
 from portal.catalog.specs import Kind
 
-# Stand among the facts already, as what they came to.
-_ELSEWHERE = frozenset({Kind.GPU, Kind.IMAGE, Kind.RUNS})
+# What of the work stands among the facts already.
+_FACTS = ("image", "cpu", "memory", "gpus", "runs", "time_limit")
 LONGEST = 120
 
 
@@ -19,11 +19,13 @@ def filled_in(definition: Mapping[str, Any], values: Mapping[str, Any]) -> list[
     """(label, words) of each value, in the order of the form. The definition is read as stored, whatever its age."""
     parameters = [p for p in definition.get("parameters", ()) if isinstance(p, Mapping)]
     known = {str(p.get("name")): p for p in parameters}
+    work = definition.get("work") or {}
+    told = {work[key]["from"] for key in _FACTS if isinstance(work.get(key), Mapping) and "from" in work[key]}
     names = [name for name in known if name in values] + [name for name in values if name not in known]
     found = []
     for name in names:
         kind = str(known.get(name, {}).get("kind", ""))
-        words = "" if kind in _ELSEWHERE or values[name] is None else _words(kind, values[name])
+        words = "" if name in told or values[name] is None else _words(kind, values[name])
         if words:
             found.append((str(known.get(name, {}).get("label") or name), words))
     return found

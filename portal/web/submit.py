@@ -202,18 +202,18 @@ class _Page:
     def _span(self, asked: JobRequest, found: Preview, rows: list[capacity.Row]) -> tuple[Decimal, Decimal] | None:
         """Least and most that it can cost at its limit while Kueue may pick among several GPU models, as priced."""
         work, gpu = found.spec.work, self.form.definition.gpu
-        if not work.gpus or work.flavor or gpu is None or not found.estimate.missing:
+        models = [row.flavor.name for row in rows if row.is_gpu]
+        if not work.gpus or work.flavor or gpu is None or len(models) < 2:
             return None
         amounts = []
-        for row in rows:
-            if row.is_gpu:
-                values = {**asked.values, gpu.name: {"flavor": row.flavor.name, "count": work.gpus}}
-                try:
-                    one = services.preview(replace(asked, name="", queue=found.queue, values=values))
-                except Refused:
-                    continue
-                if one.estimate.amount is not None:
-                    amounts.append(one.estimate.amount)
+        for model in models:
+            values = {**asked.values, gpu.name: {"flavor": model, "count": work.gpus}}
+            try:
+                one = services.preview(replace(asked, name="", queue=found.queue, values=values))
+            except Refused:
+                continue
+            if one.estimate.amount is not None:
+                amounts.append(one.estimate.amount)
         return (min(amounts), max(amounts)) if amounts else None
 
     def render(self, extra: dict[str, Any] | None = None, status: int = 200) -> HttpResponse:

@@ -10,6 +10,7 @@
   const POLL = 10000; // cost and times move on while nothing else changes
   const WITHOUT_SOCKET = 4000;
   const GATHER = 150; // changes that come together are one look
+  const AFTER = 1500;
   const SAY = 30000; // for who reads by ear: at most this often, and only what means something else
   const facts = () => byId("job-now").dataset;
   let socket = null;
@@ -17,10 +18,13 @@
   let lastHeard = Date.now();
   let again = 0;
   let gathering = 0;
-  let pending = false;
+  let after = 0;
+  let pending = false; // something was left as it was: it is looked at again when it is let go
   let fetching = false;
+  let asked = false; // something changed while the answer was on its way
 
-  const over = () => facts().over === "yes";
+  /* Over, and its cost is final: nothing moves on by itself any more. */
+  const settled = () => facts().settled === "yes";
 
   // --- Looking ------------------------------------------------------------------------------------------------------------
 
@@ -33,10 +37,9 @@
   }
 
   async function look() {
-    if (fetching || document.hidden) {
-      pending = true;
-      return;
-    }
+    asked = fetching;
+    pending ||= document.hidden;
+    if (fetching || document.hidden) return;
     pending = false;
     fetching = true;
     const values = { part: watch.dataset.part };
@@ -49,6 +52,7 @@
     } finally {
       fetching = false;
     }
+    if (asked) refresh();
   }
 
   /** A part is not replaced while it holds the focus, an open menu or dialog, or selected text; it is right after. */
@@ -155,7 +159,11 @@
       lastHeard = Date.now();
       Beamtime.live?.set("live");
       const message = JSON.parse(event.data);
-      if (message.revision === undefined || message.revision > Number(facts().revision)) refresh();
+      if (message.revision !== undefined && message.revision <= Number(facts().revision)) return;
+      refresh();
+      // What it holds from now on is written down right after its state.
+      clearTimeout(after);
+      after = setTimeout(refresh, AFTER);
     };
     socket.onclose = (event) => {
       socket = null;
@@ -197,10 +205,10 @@
   });
 
   setInterval(() => {
-    if (pending || !over()) refresh();
+    if (pending || !settled()) refresh();
   }, POLL);
   setInterval(() => {
-    if (!socket && !over()) refresh();
+    if (!socket && !settled()) refresh();
   }, WITHOUT_SOCKET);
   document.addEventListener("visibilitychange", () => {
     if (document.hidden || Beamtime.closed) return;

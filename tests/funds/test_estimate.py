@@ -31,19 +31,19 @@ def _price(resource: str, amount: str, *, gpu_model: str = "", days: int = -10) 
 
 def _estimate(*prices: Price, **fields: Any) -> Estimate:
     values: dict[str, Any] = {
-        "gpus": 0, "gpu_model": "", "cores": Decimal(8), "gib": Decimal(64), "runs": 1, "seconds": 3600,
+        "gpus": 0, "gpu_models": [], "cores": Decimal(8), "gib": Decimal(64), "runs": 1, "seconds": 3600,
         "at": now(), "currency": "EUR", **fields,
     }  # fmt: skip
     return estimate(prices, **values)
 
 
 def test_gpus_times_price_times_limit() -> None:
-    found = _estimate(_price("gpu", "2.40", gpu_model=H100), gpus=8, gpu_model=H100, seconds=8 * 3600)
+    found = _estimate(_price("gpu", "2.40", gpu_model=H100), gpus=8, gpu_models=[H100], seconds=8 * 3600)
     assert (found.amount, found.per_hour, found.missing) == (Decimal("153.60"), Decimal("19.20"), ())
 
 
 def test_all_runs_of_an_array_count() -> None:
-    found = _estimate(_price("gpu", "2.40", gpu_model=H100), gpus=1, gpu_model=H100, runs=10)
+    found = _estimate(_price("gpu", "2.40", gpu_model=H100), gpus=1, gpu_models=[H100], runs=10)
     assert found.amount == Decimal("24.00")
 
 
@@ -57,7 +57,7 @@ def test_cores_and_memory_count_where_they_have_a_price() -> None:
 
 
 def test_a_gpu_without_a_price_makes_the_sum_unknown_never_zero() -> None:
-    found = _estimate(_price("cpu", "0.01"), gpus=1, gpu_model=H100)
+    found = _estimate(_price("cpu", "0.01"), gpus=1, gpu_models=[H100])
     assert (found.amount, found.per_hour, found.missing) == (None, None, (H100,))
 
 
@@ -90,7 +90,7 @@ def test_a_price_in_another_currency_is_no_price_of_ours() -> None:
 def test_case_73_a_unit_costs_what_the_table_says_whatever_else_is_there() -> None:
     prices = (_price("gpu", "1", gpu_model=H100), _price("cpu", "1"), _price("memory", "1"))
     without = _estimate(*prices)
-    beside = _estimate(*prices, gpus=1, gpu_model=H100)
+    beside = _estimate(*prices, gpus=1, gpu_models=[H100])
     for found in (without, beside):
         assert {line.price_per_hour for line in found.lines} == {Decimal(1)}
     assert beside.per_hour == (without.per_hour or 0) + 1
@@ -110,14 +110,16 @@ def test_the_price_of_a_moment_is_the_last_that_began_by_then() -> None:
 
 @given(st.decimals(0, 10**6, places=4), st.integers(0, 64), st.integers(1, 50), st.none() | st.integers(1, 10**7))
 def test_an_estimate_survives_its_trip_through_json(price: Decimal, gpus: int, runs: int, seconds: int | None) -> None:
-    found = _estimate(_price("gpu", str(price), gpu_model=H100), gpus=gpus, gpu_model=H100, runs=runs, seconds=seconds)
+    found = _estimate(
+        _price("gpu", str(price), gpu_model=H100), gpus=gpus, gpu_models=[H100], runs=runs, seconds=seconds
+    )
     assert Estimate.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 
 def test_the_sites_prices_are_read_in_one_query(site: factories.Site, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(1):
         found = selectors.estimate_for(
-            gpus=2, gpu_model=H100, cores=Decimal(8), gib=Decimal(64), runs=1, seconds=3600, at=now()
+            gpus=2, gpu_models=[H100], cores=Decimal(8), gib=Decimal(64), runs=1, seconds=3600, at=now()
         )
     assert found.amount == Decimal("4.80")
 
@@ -126,3 +128,14 @@ def test_the_sites_prices_are_read_in_one_query(site: factories.Site, django_ass
 def test_case_71_seconds_are_never_rounded_up(seconds: int) -> None:
     found = _estimate(_price("cpu", "3600"), cores=Decimal(1), seconds=seconds)
     assert found.amount == Decimal(seconds)
+
+
+def test_of_several_models_the_dearest_counts_because_it_is_at_most() -> None:
+    prices = (_price("gpu", "1.10", gpu_model="A100"), _price("gpu", "2.40", gpu_model=H100))
+    found = _estimate(*prices, gpus=1, gpu_models=["A100", H100])
+    assert (found.amount, found.lines[0].sku) == (Decimal("2.40"), H100)
+
+
+def test_a_model_without_a_price_among_several_makes_the_most_unknown() -> None:
+    found = _estimate(_price("gpu", "1.10", gpu_model="A100"), gpus=1, gpu_models=["A100", H100])
+    assert (found.amount, found.missing) == (None, (H100,))

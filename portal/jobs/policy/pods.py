@@ -26,7 +26,8 @@ _CANNOT_START = frozenset({"StartError", "ContainerCannotRun"})
 # Reasons of the pod condition DisruptionTarget
 # (https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions).
 _LOST = frozenset({"DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet"})
-_LOST_POD = frozenset({"NodeLost", "NodeShutdown", "Shutdown", "Terminated"})
+_SHUT_DOWN = frozenset({"NodeShutdown", "Shutdown", "Terminated"})
+_LOST_POD = _SHUT_DOWN | {"NodeLost"}
 
 
 def merge_all(known: Mapping[str, PodSnapshot], facts: AttemptFacts, terms: Terms) -> dict[str, PodSnapshot]:
@@ -96,7 +97,8 @@ def _of_disruption(facts: PodFacts, containers: tuple[ContainerFacts, ...]) -> W
         return Words(reason_code=Reason.EVICTED, reason=reasons.evicted_by_node(facts.node or ""), **words)
     if disrupted or (facts.reason or "") in _LOST_POD:
         ended = _has_ended(containers) or facts.gone or facts.phase in ("Failed", "Succeeded")
-        sentence = reasons.node_lost if ended else reasons.node_silent
+        left = reasons.node_shut_down if facts.reason in _SHUT_DOWN else reasons.node_lost
+        sentence = left if ended else reasons.node_silent
         return Words(reason_code=Reason.NODE_LOST, reason=sentence(facts.node or ""), **words)
     return None
 

@@ -98,6 +98,10 @@ def node_lost(node: str) -> str:
     return f"{_node(node, capital=True)} left the cluster while the job was on it. Run it again."
 
 
+def node_shut_down(node: str) -> str:
+    return f"{_node(node, capital=True)} was shut down while the job was on it. Run it again."
+
+
 def node_silent(node: str) -> str:
     return f"No word from {_node(node)}. Checking; the job may still be running there."
 

@@ -1,6 +1,7 @@
 """What `submit` and `preview` share: from a request to everything that will be stored, or every problem at once."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -84,7 +85,7 @@ def draft(request: JobRequest) -> Draft:
         flavor=flavor,
         gpu_resource=flavor.gpu_resource if flavor else (rows[0].gpu_resource if rows else "nvidia.com/gpu"),
         name=request.name.strip() or version.template.title[:LONGEST],
-        estimate=_estimate(work, flavor),
+        estimate=_estimate(work, [flavor] if flavor else rows),
     )
 
 
@@ -135,10 +136,10 @@ def _filled(
         return None
 
 
-def _estimate(work: WorkSpec, flavor: FlavorRow | None) -> Estimate:
+def _estimate(work: WorkSpec, flavors: Iterable[FlavorRow]) -> Estimate:
     return funds.estimate_for(
         gpus=work.gpus,
-        gpu_model=flavor.gpu_model if flavor else "",
+        gpu_models=[flavor.gpu_model for flavor in flavors],
         cores=Decimal(work.cpu_millicores) / 1000,
         gib=Decimal(work.memory_mib) / 1024,
         runs=work.runs,
