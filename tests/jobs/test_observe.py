@@ -427,3 +427,10 @@ def test_case_71_times_are_whole_seconds_as_the_cluster_gave_them(
         observe(story.complete(930))
     spans = [job.ended_at - job.started_at for job in Job.objects.all() if job.ended_at and job.started_at]
     assert spans == [timedelta(seconds=900)] * 100
+
+
+def test_a_job_that_left_the_model_open_names_the_one_that_it_was_given(job: Job, told: Told) -> None:
+    Job.objects.update(gpu_model="")
+    observe(told.admitted(10))
+    job.refresh_from_db()
+    assert job.gpu_model == "NVIDIA H100"

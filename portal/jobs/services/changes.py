@@ -6,7 +6,7 @@ its attempt inside the same transaction, behind the lock that the attempt's UPDA
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from uuid import UUID, uuid5
 
 from django.db.models import F, QuerySet
 
+from portal.clusters.models import ResourceFlavor
 from portal.core.bus import announce
 from portal.core.hints import nudge
 from portal.jobs.models import TERMINAL, Attempt, Event, Job, JobSecret, Pod, State
@@ -35,6 +36,7 @@ def attempts_with_terms() -> QuerySet[Attempt]:
             work_runs=F("job__work__runs"),
             work_memory=F("job__work__memory_mib"),
             work_limit=F("job__work__time_limit_seconds"),
+            work_flavor=F("job__work__flavor"),
         )
     )
 
@@ -147,7 +149,7 @@ def _store_pods(changes: Iterable[Change]) -> None:
         Pod.objects.bulk_create(rows, update_conflicts=True, unique_fields=["uid"], update_fields=fields)
 
 
-def _mirror(stored: Iterable[tuple[Change, dict[str, Any]]]) -> None:
+def _mirror(stored: Sequence[tuple[Change, dict[str, Any]]]) -> None:
     """The jobs repeat what changed of their attempts; equal changes go together. Secrets end with their job."""
     alike: dict[tuple[tuple[str, Any], ...], list[Job]] = defaultdict(list)
     ended = []
@@ -164,6 +166,20 @@ def _mirror(stored: Iterable[tuple[Change, dict[str, Any]]]) -> None:
             job.revision += 1
     if ended:
         JobSecret.objects.filter(job_id__in=ended).delete()
+    _name_models(stored)
+
+
+def _name_models(stored: Iterable[tuple[Change, dict[str, Any]]]) -> None:
+    """A job that left the GPU model open names the one that it was given, each time that it is given one."""
+    for change, changed in stored:
+        row: Any = change.attempt
+        if changed.get("flavor") and not row.work_flavor:
+            given = ResourceFlavor.objects.filter(
+                name=changed["flavor"], cluster__cluster_queues__local_queues=row.job.queue_id
+            )
+            model = given.exclude(gpu_model="").values_list("gpu_model", flat=True).first()
+            if model:
+                Job.objects.filter(pk=row.job_id).update(gpu_model=model)
 
 
 def _column(model: type[Attempt] | type[Pod], name: str, value: Any) -> Any:
