@@ -29,5 +29,5 @@ def test_nobody_edits_the_past(entry: Entry) -> None:
 
 def test_nobody_deletes_the_past(entry: Entry) -> None:
     with pytest.raises(REFUSALS), transaction.atomic():
-        Entry.objects.all()._raw_delete("default")  # type: ignore[attr-defined]
+        Entry.objects.all()._raw_delete("default")
     assert Entry.objects.count() == 1
