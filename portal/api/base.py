@@ -6,6 +6,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from portal.core.errors import Problem, Refused
+from portal.jobs.services.draft import LONGEST_KEY
 from portal.teams.models import Team, User
 from portal.teams.selectors import teams_visible_to
 
@@ -28,6 +29,7 @@ class View(APIView):
 def idempotency_key(request: Request) -> str | None:
     """The `Idempotency-Key` header. Raises `Refused` when it cannot be kept."""
     key = request.headers.get("Idempotency-Key")
-    if key is not None and not 1 <= len(key) <= 200:
-        raise Refused(Problem("Idempotency-Key", f"The key has {len(key)} characters; give 1 to 200.", "length"))
+    if key is not None and not 1 <= len(key) <= LONGEST_KEY:
+        message = f"The key has {len(key)} characters; give 1 to {LONGEST_KEY}."
+        raise Refused(Problem("Idempotency-Key", message, "length"))
     return key

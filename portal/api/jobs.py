@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
 from portal.api.base import View, idempotency_key
-from portal.api.parsing import uuid_or_missing, whole_number
+from portal.api.parsing import whole_number
 from portal.api.serializers import (
     AttemptSerializer,
     EventSerializer,
@@ -88,7 +88,8 @@ class Jobs(View):
             OpenApiParameter("team", str, description="Only this team's."),
             OpenApiParameter("state", str, description="Only these states, comma-separated.", enum=State.values),
             OpenApiParameter("mine", bool, description="Only one's own."),
-            OpenApiParameter("q", str, description="Part of the name."),
+            OpenApiParameter("template", str, description="Only this template's, by slug."),
+            OpenApiParameter("q", str, description="Part of the job's or of the submitter's name, or the job's id."),
             OpenApiParameter("cursor", str),
             OpenApiParameter("limit", int, description="Rows of a page, at most 200."),
         ],
@@ -119,6 +120,7 @@ class Jobs(View):
             team=self.team_named(query["team"]) if query.get("team") else None,
             states=states,
             mine=query.get("mine", "").lower() in {"1", "true", "yes"},
+            template=query.get("template", ""),
             search=query.get("q", ""),
         )
 
@@ -143,14 +145,14 @@ class OneJob(View):
     @extend_schema(responses=JobDetailSerializer)
     def get(self, request: Request, job_id: str) -> Response:
         """A job with its attempts, streams and cost."""
-        return Response(detail(jobs.job_for(self.me(), uuid_or_missing(job_id))))
+        return Response(detail(jobs.job_for(self.me(), job_id)))
 
 
 class CancelJob(View):
     @extend_schema(request=None, responses=JobDetailSerializer)
     def post(self, request: Request, job_id: str) -> Response:
         """Cancel what waits, stop what runs. Doing it twice changes nothing."""
-        job = jobs.job_for(self.me(), uuid_or_missing(job_id))
+        job = jobs.job_for(self.me(), job_id)
         services.cancel(actor=self.me(), job=job)
         return Response(detail(jobs.job_for(self.me(), job.id)))
 
@@ -161,7 +163,7 @@ class RerunJob(View):
         """Run a job again with the same values; a new job comes of it."""
         form = RerunSerializer(data=request.data or {})
         form.is_valid(raise_exception=True)
-        old = jobs.job_for(self.me(), uuid_or_missing(job_id))
+        old = jobs.job_for(self.me(), job_id)
         result = services.rerun(
             actor=self.me(), job=old, newest=form.validated_data["newest"], idempotency_key=idempotency_key(request)
         )
@@ -173,7 +175,7 @@ class JobEvents(View):
     @extend_schema(responses=EventSerializer(many=True))
     def get(self, request: Request, job_id: str) -> Response:
         """What happened to a job, oldest first; by whose clock and in whose words."""
-        job = jobs.job_for(self.me(), uuid_or_missing(job_id))
+        job = jobs.job_for(self.me(), job_id)
         return Response(EventSerializer(jobs.events_of(job), many=True).data)
 
 
@@ -181,7 +183,7 @@ class JobAttempts(View):
     @extend_schema(responses=AttemptSerializer(many=True))
     def get(self, request: Request, job_id: str) -> Response:
         """Every try with its pods, nodes, times and the reason for its end."""
-        job = jobs.job_for(self.me(), uuid_or_missing(job_id))
+        job = jobs.job_for(self.me(), job_id)
         return Response(AttemptSerializer(jobs.attempts_of(job), many=True).data)
 
 
@@ -189,5 +191,5 @@ class JobStreams(View):
     @extend_schema(responses=StreamSerializer(many=True))
     def get(self, request: Request, job_id: str) -> Response:
         """The logs of a job's containers."""
-        job = jobs.job_for(self.me(), uuid_or_missing(job_id))
+        job = jobs.job_for(self.me(), job_id)
         return Response(StreamSerializer(logs.streams_of(job), many=True).data)

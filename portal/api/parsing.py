@@ -1,15 +1,14 @@
-"""Reading what programs send: bounded JSON bodies, ids, numbers of the query string."""
+"""Reading what programs send: bounded JSON bodies and numbers of the query string."""
 
 import json
 from collections.abc import Mapping
 from typing import IO, Any
-from uuid import UUID
 
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 
-from portal.core.errors import Missing, Problem, Refused
+from portal.core.errors import Problem, Refused
 
 MAX_BODY = 4 * 1024 * 1024
 
@@ -51,14 +50,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"the key {key!r} is there twice")
         found[key] = value
     return found
-
-
-def uuid_or_missing(text: str) -> UUID:
-    """A malformed id names nothing, exactly like a foreign one. Raises `Missing`."""
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise Missing from error
 
 
 def whole_number(request: Request, name: str, *, default: int, least: int, most: int) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, TooManyFieldsSent
 from django.http import Http404
 from rest_framework import exceptions, status
 from rest_framework.response import Response
@@ -59,6 +59,8 @@ def _translate(error: Exception) -> Response | None:
             return problem(status.HTTP_409_CONFLICT, str(error))
         case Missing() | Http404():
             return problem(status.HTTP_404_NOT_FOUND, NOT_FOUND)
+        case TooManyFieldsSent():
+            return problem(status.HTTP_400_BAD_REQUEST, "The address has too many parameters. Send fewer.")
         case Forbidden() | PermissionDenied():
             return problem(status.HTTP_403_FORBIDDEN, str(error) or "You may not do this.")
         case exceptions.ValidationError():

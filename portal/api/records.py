@@ -10,7 +10,6 @@ from rest_framework.response import Response
 
 from portal.api.base import View
 from portal.api.paging import OldestFirst
-from portal.api.parsing import uuid_or_missing
 from portal.api.serializers import ChargeSerializer, PriceSerializer, TeamSerializer, UsageSerializer, plain
 from portal.core.errors import Problem, Refused
 from portal.costs.models import ChargeLine
@@ -105,7 +104,7 @@ class _OfJobs(View):
 
     def narrowed(self, rows: QuerySet[Row], request: Request) -> QuerySet[Row]:
         if request.query_params.get("job"):
-            return rows.filter(job=jobs.job_for(self.me(), uuid_or_missing(request.query_params["job"])))
+            return rows.filter(job=jobs.job_for(self.me(), request.query_params["job"]))
         if request.query_params.get("team"):
             return rows.filter(team=self.team_named(request.query_params["team"]))
         return rows.filter(job__in=Job.objects.visible_to(self.me()))

@@ -15,13 +15,15 @@ from portal.logs.models import Stream
 from portal.teams.models import Team
 from portal.usage.models import Interval
 
+_MOST_UNKNOWN, _LONGEST_UNKNOWN = 20, 60
+
 
 class StrictSerializer(serializers.Serializer[Any]):
     """Refuses fields that it does not know, because a mistyped field must not be silently ignored."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict):
-            unknown = sorted(set(map(str, data)) - set(self.fields))
+            unknown = sorted(_printable(str(key)) for key in data if key not in self.fields)[:_MOST_UNKNOWN]
             if unknown:
                 known = ", ".join(self.fields)
                 raise serializers.ValidationError(
@@ -127,18 +129,13 @@ LinesSerializer: type[serializers.Serializer[Any]] = type(
 )
 
 
-class MissingPrice(serializers.Serializer[Any]):
-    """Money whose parts may lack a price."""
-
-    missing = serializers.ListField(child=serializers.CharField(), help_text="What has no price, if anything.")
-
-
-class CostSerializer(MissingPrice):
+class CostSerializer(serializers.Serializer[Any]):
     currency = serializers.CharField()
     estimate = serializers.CharField(allow_null=True, help_text="Up to the time limit, as told before submission.")
     so_far = serializers.CharField(allow_null=True, help_text="At this moment; equal to final once all is rated.")
     final = serializers.CharField(allow_null=True, help_text="Null until the job has ended and all is rated.")
     provisional = serializers.BooleanField()
+    missing = serializers.ListField(child=serializers.CharField(), help_text="What has no price, if anything.")
 
 
 class ResourcesSerializer(serializers.Serializer[Any]):
@@ -231,7 +228,7 @@ class ChargeSerializer(serializers.ModelSerializer[ChargeLine]):
     resource = serializers.CharField(source="interval.resource")
     gpu_model = serializers.CharField(source="interval.gpu_model")
     pod_uid = serializers.CharField(source="interval.pod_uid")
-    raw = serializers.CharField(help_text="seconds × units × price, exact; divide by 3600 for money.")
+    raw = serializers.CharField(source="exact", help_text="seconds × units × price, exact; divide by 3600 for money.")
 
     class Meta:
         model = ChargeLine
@@ -248,6 +245,12 @@ class PriceSerializer(serializers.ModelSerializer[Price]):
 
     def get_amount(self, price: Price) -> str:
         return plain(price.amount)
+
+
+def _printable(name: str) -> str:
+    """A name of somebody else's making, fit for an answer: JSON may hold halves of surrogate pairs, UTF-8 may not."""
+    short = name if len(name) <= _LONGEST_UNKNOWN else name[:_LONGEST_UNKNOWN] + "…"
+    return "".join("\ufffd" if "\ud800" <= letter <= "\udfff" else letter for letter in short)
 
 
 def plain(number: Decimal) -> str:

@@ -10,11 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.base import View
-from portal.api.parsing import uuid_or_missing, whole_number
+from portal.api.parsing import whole_number
 from portal.api.serializers import LinesSerializer, StreamSerializer
 from portal.logs import selectors as logs
 
-MOST_LINES = 5000
 _LAST = 10**15
 
 
@@ -28,22 +27,22 @@ class OneStream(View):
     @extend_schema(responses=StreamSerializer)
     def get(self, request: Request, stream_id: str) -> Response:
         """How far a log has come."""
-        return Response(StreamSerializer(logs.stream_for(self.me(), uuid_or_missing(stream_id))).data)
+        return Response(StreamSerializer(logs.stream_for(self.me(), stream_id)).data)
 
 
 class StreamLines(View):
     @extend_schema(
         parameters=[
             OpenApiParameter("from", int, description="First line wanted, from 1."),
-            OpenApiParameter("limit", int, description=f"Lines at most: 1 to {MOST_LINES}, 1000 if left out."),
+            OpenApiParameter("limit", int, description=f"Lines at most: 1 to {logs.MOST_LINES}, 1000 if left out."),
         ],
         responses=LinesSerializer,
     )
     def get(self, request: Request, stream_id: str) -> Response:
         """Lines by number. Ask for `to` next; `complete` says that nothing will follow."""
-        stream = logs.stream_for(self.me(), uuid_or_missing(stream_id))
+        stream = logs.stream_for(self.me(), stream_id)
         first = whole_number(request, "from", default=1, least=1, most=_LAST)
-        limit = whole_number(request, "limit", default=1000, least=1, most=MOST_LINES)
+        limit = whole_number(request, "limit", default=1000, least=1, most=logs.MOST_LINES)
         page = logs.lines(stream, first, limit)
         body: dict[str, Any] = {
             "from": page.first,
@@ -58,7 +57,7 @@ class StreamDownload(View):
     @extend_schema(responses={(200, "text/plain"): OpenApiTypes.BINARY})
     def get(self, request: Request, stream_id: str) -> StreamingHttpResponse:
         """The text byte for byte, as the container wrote it."""
-        stream = logs.stream_for(self.me(), uuid_or_missing(stream_id))
+        stream = logs.stream_for(self.me(), stream_id)
         answer = StreamingHttpResponse(logs.content_async(stream), content_type="text/plain; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="{stream.pod_name}-{stream.container}.log"'
         answer["X-Content-Type-Options"] = "nosniff"

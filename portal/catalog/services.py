@@ -16,9 +16,9 @@ from portal.catalog.models import Template, TemplateVersion, VersionState
 from portal.catalog.policy import parse_definition
 from portal.catalog.shipped import Images, Shipped, shipped_templates, starter
 from portal.core.clock import now
-from portal.core.errors import Conflicting, Forbidden, Problem, Refused
+from portal.core.errors import Conflicting, Problem, Refused
 from portal.teams.models import User
-from portal.teams.policy import Action, SiteRole, may
+from portal.teams.services import demand_admin
 
 _MESSAGE_LENGTH = 300
 
@@ -229,11 +229,7 @@ def _images() -> Images:
 
 
 def _may_edit(actor: User | None) -> None:
-    if actor is None:
-        return
-    roles = frozenset({SiteRole.ADMIN}) if actor.is_active and actor.is_superuser else frozenset[SiteRole]()
-    if not may(roles, Action.USE_ADMIN):
-        raise Forbidden(_("Only an administrator may edit templates."))
+    demand_admin(actor, _("Only an administrator may edit templates."))
 
 
 def _lock(template: Template) -> None:

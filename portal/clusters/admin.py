@@ -95,7 +95,7 @@ class ResourceFlavorAdmin(admin.ModelAdmin):
         action = "flavor.change" if change else "flavor.add"
         audit.record(actor=cast(Any, request.user), action=action, subject=obj, before=before, after=after)
         # Gives the rows of this machine to its backend; in Kubernetes it reads the objects once more.
-        hints.nudge("quotas.mirror")
+        hints.nudge("quotas.synchronise")
 
 
 def _facts(flavor: ResourceFlavor) -> dict[str, Any]:

@@ -50,3 +50,8 @@ class ResourceFlavor(models.Model):
         """What people read: the GPU model, or the flavor's own name; says so when the GPUs are pretended."""
         words = self.gpu_model or self.name
         return f"{words} (pretended)" if self.pretended else words
+
+    @property
+    def short_label(self) -> str:
+        """ "H100 (pretended)" for "NVIDIA H100 (pretended)": for narrow places; the maker is no news there."""
+        return self.label.removeprefix("NVIDIA ")

@@ -12,6 +12,11 @@ def namespace_for(team_slug: str) -> str:
     return f"{NAMESPACE_PREFIX}{team_slug}"
 
 
+def watch_lease(cluster: str) -> str:
+    """Name of the lease that whoever watches a cluster holds."""
+    return f"watch:{cluster}"
+
+
 def object_name(job_id: UUID, attempt: int) -> str:
     """Name of an attempt's Job: fixed by job id and attempt, so that creating it twice is impossible.
 

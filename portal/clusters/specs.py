@@ -37,6 +37,11 @@ class WorkSpec:
     parallelism: int | None = None
     time_limit_seconds: int | None = None
 
+    @property
+    def at_once(self) -> int:
+        """How many pods run together; Kueue admits them together, so it is their sum that takes quota."""
+        return min(self.runs, self.parallelism or self.runs)
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, as stored with the job."""
         return asdict(self)
@@ -76,10 +81,6 @@ class JobSpec:
     def digest(self) -> str:
         """SHA-256 (hex, 40 characters) over everything that will run; the same spec has the same digest."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:40]
-
-    @property
-    def ref(self) -> "ObjectRef":
-        return ObjectRef(cluster=self.cluster, namespace=self.namespace, name=self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

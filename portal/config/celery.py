@@ -4,6 +4,9 @@ import os
 
 from celery import Celery
 
+# Each worker calls it at its start.
+import portal.config.outage  # noqa: F401
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings")
 
 app = Celery("beamtime")

@@ -1,9 +1,11 @@
 """Charges: the one ledger that every page, API answer and export sums."""
 
 import uuid
+from decimal import Decimal
 
 from django.db import models
 
+from portal.core.money import raw_cost
 from portal.funds.models import Price
 from portal.jobs.models import Job
 from portal.teams.models import Team
@@ -40,6 +42,11 @@ class ChargeLine(models.Model):
 
     def __str__(self) -> str:
         return f"{self.seconds} s × {self.units.normalize():f}"
+
+    @property
+    def exact(self) -> Decimal:
+        """`raw` with all its digits; what every reader sums, because SQLite keeps 15 digits of a decimal column."""
+        return raw_cost(seconds=self.seconds, units=self.units, price_per_hour=self.price_per_hour)
 
 
 class Unpriced(models.Model):

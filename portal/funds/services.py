@@ -8,12 +8,11 @@ from django.db import transaction
 
 from portal.audit import services as audit
 from portal.core.clock import now
-from portal.core.errors import Forbidden, Refused
+from portal.core.errors import Refused
 from portal.funds import policy, selectors
 from portal.funds.models import Price
 from portal.teams.models import User
-from portal.teams.policy import Action, may
-from portal.teams.selectors import site_roles
+from portal.teams.services import demand_admin
 
 
 @transaction.atomic
@@ -31,8 +30,7 @@ def add_price(
     `actor` None is Beamtime itself. `currency` "" is the site's. Raises `Forbidden`; `Refused` on "resource",
     "gpu_model", "amount", "currency" and "valid_from".
     """
-    if actor is not None and not may(site_roles(actor), Action.USE_ADMIN):
-        raise Forbidden("Only an administrator of the site enters prices.")
+    demand_admin(actor, "Only an administrator of the site enters prices.")
     moment = now()
     currency = currency or settings.BEAMTIME_CURRENCY
     begin = valid_from or moment

@@ -44,9 +44,6 @@ class JobQuerySet(models.QuerySet["Job"]):
             return self
         return self.filter(team__in=teams_visible_to(user))
 
-    def active(self) -> Self:
-        return self.filter(state__in=ACTIVE)
-
 
 class Job(models.Model):
     """One request of a researcher. Carries team and names from submission, so that nobody's leaving changes it."""

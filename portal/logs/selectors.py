@@ -81,19 +81,17 @@ def _next(portions: Iterator[bytes]) -> bytes | None:
     return next(portions, None)
 
 
-def stored_since(stream_id: UUID, time_ns: int, *, slack_ns: int) -> list[Record]:
-    """The stored lines with a time of at least `time_ns`, in order, as a reader that resumes will see them again.
+def stored_since(stream_id: UUID, time_ns: int, *, slack_ns: int) -> Iterator[Record]:
+    """The stored lines with a time of at least `time_ns`, the last one first: those that a resumed read repeats.
 
-    Times of two pipes may be out of order by a little, so the search goes back until `slack_ns` before that time.
+    Times of two pipes may be out of order by a little, so the search goes back until `slack_ns` before that time. One
+    by one, because a second may hold a million lines.
     """
-    found = []
     for record in store().backwards(stream_id):
         if record.time_ns < time_ns - slack_ns:
-            break
+            return
         if record.time_ns >= time_ns:
-            found.append(record)
-    found.reverse()
-    return found
+            yield record
 
 
 def unfinished_in(cluster: str) -> QuerySet[Stream]:

@@ -1,16 +1,13 @@
 """Reads about queues. Everything about one cluster's queues is small, so it is read whole, in one query each."""
 
 from collections.abc import Sequence
-from decimal import Decimal
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
 
-from portal.clusters.models import Cluster
-from portal.quotas import policy
 from portal.quotas.models import ClusterQueue, FlavorQuota
-from portal.quotas.policy import QueueBook
-from portal.quotas.specs import FlavorRow, Quota
+from portal.quotas.policy import Held, QueueBook, Row, rows_of
+from portal.quotas.specs import Quota
 from portal.teams.models import Team
 
 
@@ -31,22 +28,10 @@ def book_of(team: Team) -> QueueBook:
     return QueueBook(queues, _quotas(rows), {row.flavor.name: row.flavor for row in rows})
 
 
-def largest(cluster_queue: ClusterQueue, resource: str, flavor: str = "") -> Decimal | None:
-    """The most of a resource that a queue can ever give one job, borrowing included; None if it has none. One query."""
-    quotas = _quotas(_quota_rows(cluster_queue.cluster.name))
-    return policy.largest(quotas, cluster_queue=cluster_queue.name, resource=resource, flavor=flavor)
-
-
-def gpu_flavors(cluster_queue: ClusterQueue) -> list[FlavorRow]:
-    """The flavors with GPUs of one queue, by name. One query."""
-    rows = _quota_rows(cluster_queue.cluster.name)
-    flavors = {row.flavor.name: row.flavor for row in rows}
-    return QueueBook((cluster_queue,), _quotas(rows), flavors).gpu_flavors(cluster_queue)
-
-
-def numbers_of(cluster: Cluster) -> tuple[Quota, ...]:
-    """Every quota of a cluster. One query."""
-    return _quotas(_quota_rows(cluster.name))
+def rows_now(held: Held) -> list[Row]:
+    """Every quota of this portal's cluster, with what is held, free and the most. One query."""
+    rows = _quota_rows(settings.BEAMTIME_CLUSTER_NAME)
+    return rows_of(rows, _quotas(rows), held)
 
 
 def _quota_rows(cluster_name: str) -> list[FlavorQuota]:

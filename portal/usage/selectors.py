@@ -5,18 +5,12 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from portal.jobs.models import Job
-from portal.teams.models import Team
 from portal.usage.models import Interval
 
 
 def intervals_of(job: Job) -> QuerySet[Interval]:
     """Everything that a job held: per pod and resource, by start."""
     return Interval.objects.filter(job=job)
-
-
-def open_intervals(team: Team) -> QuerySet[Interval]:
-    """What a team's pods hold now."""
-    return Interval.objects.filter(team=team, ended_at__isnull=True)
 
 
 def held_in(cluster: str) -> QuerySet[Interval]:

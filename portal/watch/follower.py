@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+from array import array
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from enum import Enum, auto
 from typing import Any
+from uuid import UUID
 
 from django.db import IntegrityError
 
@@ -15,6 +17,7 @@ from portal.core.leases import Fence, FencedOff
 from portal.logs import selectors, services
 from portal.logs.models import Stream
 from portal.watch.desk import DATABASE_DOWN, Backoff, Desk, wait_for
+from portal.watch.overlap import keys_of
 from portal.watch.reading import Reading, Stale
 from portal.watch.slots import Slots
 
@@ -136,10 +139,10 @@ class Follower:
 
     async def _read(self, stream: Stream, *, follow: bool) -> tuple[int, bool]:
         """(lines added, whether the endpoint closed the stream). Stores what came, also where the read breaks off."""
-        since_ns, stored = None, []
+        since_ns, stored = None, keys_of(())
         if stream.last_time_ns is not None:
             since_ns = max(0, stream.last_time_ns - SLACK_NS) // NANO * NANO
-            stored = await self._desk.call(selectors.stored_since, stream.pk, since_ns, slack_ns=SLACK_NS)
+            stored = await self._desk.call(stored_keys, stream.pk, since_ns)
         reading = Reading(stream, stored=stored, resumed=since_ns is not None, desk=self._desk, fence=self._fence)
         since = None if since_ns is None else datetime.fromtimestamp(since_ns // NANO, UTC)
         chunks = self._backend.read_log(self.ref, since=since, follow=follow)
@@ -194,3 +197,8 @@ class Follower:
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
     return await anext(chunks, None)
+
+
+def stored_keys(stream_id: UUID, since_ns: int) -> "array[int]":
+    """The keys of the lines that a read from this time on repeats. In a thread, as whatever asks the database."""
+    return keys_of(selectors.stored_since(stream_id, since_ns, slack_ns=SLACK_NS))

@@ -7,6 +7,7 @@ import secrets
 import socket
 from datetime import timedelta
 
+from portal.clusters.policy import watch_lease
 from portal.core import leases
 from portal.watch.desk import DATABASE_DOWN, Backoff, Desk, wait_for
 
@@ -17,10 +18,10 @@ _STANDBY_LOOKS = 1.0
 
 
 class Leadership:
-    """The lease `watch:<cluster>`, held by this process for `ttl` seconds at a time."""
+    """The lease of a cluster's watcher, held by this process for `ttl` seconds at a time."""
 
     def __init__(self, *, cluster: str, ttl: float, desk: Desk) -> None:
-        self._name = f"watch:{cluster}"
+        self._name = watch_lease(cluster)
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._ttl = ttl
         self._desk = desk

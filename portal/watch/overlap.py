@@ -6,7 +6,7 @@ many as are stored" is wrong after a rotation, so the records themselves are com
 
 import hashlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from portal.logs.specs import Record
 
@@ -16,14 +16,21 @@ def _key(record: Record) -> int:
     return int.from_bytes(digest.digest(), "little")
 
 
+def keys_of(backwards: Iterable[Record]) -> "array[int]":
+    """Eight bytes for each line, in order; the lines come the last one first, and are not kept."""
+    keys = array("Q", (_key(record) for record in backwards))
+    keys.reverse()
+    return keys
+
+
 class Overlap:
-    """Drops what is stored from the start of a resumed read.
+    """Drops what is stored, given by its keys, from the start of a resumed read.
 
     `gap`: the read did not contain the last stored line, so lines may be missing between.
     """
 
-    def __init__(self, stored: Sequence[Record]) -> None:
-        self._keys = array("Q", [_key(record) for record in stored])
+    def __init__(self, stored: "array[int]") -> None:
+        self._keys = stored
         # How far the read has repeated the stored lines from their first one on.
         self._verified = 0
         self._seen = array("Q")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from array import array
 from collections.abc import Sequence
 
 from portal.core.leases import Fence
@@ -28,11 +29,11 @@ class Stale(Exception):
 
 
 class Reading:
-    """`stored`: the lines that this read is expected to repeat. While lines are being stored nothing is read: that is
+    """`stored`: the keys of the lines that this read is expected to repeat. While lines are being stored nothing is read: that is
     the back-pressure, and what bounds the memory."""
 
     def __init__(
-        self, stream: Stream, *, stored: Sequence[Record], resumed: bool, desk: Desk, fence: Fence | None
+        self, stream: Stream, *, stored: "array[int]", resumed: bool, desk: Desk, fence: Fence | None
     ) -> None:
         self.added = 0
         # Loop time by which something should be stored; None while there is nothing.

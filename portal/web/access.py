@@ -21,6 +21,7 @@ from django.views.decorators.cache import never_cache
 
 from portal.core.errors import Forbidden, Missing
 from portal.jobs.models import Job
+from portal.jobs.policy.rights import may_cancel
 from portal.jobs.selectors import job_for
 from portal.teams.models import Team, User
 from portal.teams.policy import TABLE, Action, SiteRole, may
@@ -51,8 +52,7 @@ class Seat:
 
     def may_cancel(self, job: Job) -> bool:
         """One's own job, or any of the team for its leads."""
-        own = job.submitted_by_id == self.user.pk and self.may(Action.CANCEL_OWN_JOB)
-        return own or self.may(Action.CANCEL_ANY_JOB)
+        return may_cancel(self.roles, user=self.user, job=job)
 
 
 def person(request: HttpRequest) -> User:

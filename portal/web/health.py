@@ -10,12 +10,11 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from portal.clusters.policy import watch_lease
 from portal.core.clock import now
 from portal.core.models import Lease
 
 logger = logging.getLogger(__name__)
-
-WATCH_LEASE = "watch:"
 
 
 @never_cache
@@ -62,7 +61,7 @@ def _broker() -> str:
 
 def _watch() -> str:
     """Whether somebody watches the cluster: its lease is renewed several times within its life."""
-    lease = Lease.objects.filter(name=f"{WATCH_LEASE}{settings.BEAMTIME_CLUSTER_NAME}").first()
+    lease = Lease.objects.filter(name=watch_lease(settings.BEAMTIME_CLUSTER_NAME)).first()
     if lease is None:
         return "never seen"
     age = now() - lease.expires_at

@@ -145,7 +145,7 @@ def _price(waiting: Waiting, work: WorkSpec, row: Row) -> str:
 
 def _wanted(waiting: Waiting, flavor: str) -> bool:
     """Whether somebody waits for this flavor by name."""
-    return any(Want.of(a).flavor == flavor for a in waiting.line if a.job_id != waiting.page.job.pk)
+    return any(Want.of(a).flavor == flavor for a in waiting.everybody if a.job_id != waiting.page.job.pk)
 
 
 def _units(want: Want, row: Row) -> Decimal:

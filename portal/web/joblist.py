@@ -6,11 +6,10 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, F, QuerySet
 from django.http import QueryDict
 from django.utils.dateparse import parse_datetime
 
-from portal.catalog.models import TemplateVersion
 from portal.core.errors import Refused
 from portal.jobs import selectors as jobs_room
 from portal.jobs.models import Job, JobQuerySet, Pod, State
@@ -70,32 +69,17 @@ class Runs:
     waiting: int = 0
 
 
-def base(user: User, team: Team) -> JobQuerySet:
-    """The team's jobs that the person may see."""
-    return jobs_room.jobs_of(user, team=team)
-
-
-def narrowed(jobs: JobQuerySet, filters: Filters, user: User, *, by_state: bool = True) -> JobQuerySet:
-    """The jobs that the filters let through."""
-    if filters.mine:
-        jobs = jobs.filter(submitted_by=user)
-    if filters.template:
-        versions = TemplateVersion.objects.filter(template__slug=filters.template).values("pk")
-        jobs = jobs.filter(template_version__in=versions)
-    if filters.q:
-        jobs = jobs.filter(_search(filters.q))
-    if by_state and filters.state:
-        states = OTHER if filters.state == "other" else (filters.state,)
-        jobs = jobs.filter(state__in=states)
-    return jobs
-
-
-def _search(text: str) -> Q:
-    found = Q(name__icontains=text) | Q(submitted_by_name__icontains=text)
-    try:
-        return found | Q(pk=UUID(text))
-    except ValueError:
-        return found
+def narrowed(user: User, team: Team, filters: Filters, *, by_state: bool = True) -> JobQuerySet:
+    """The team's jobs that the person may see and the filters let through."""
+    states: Sequence[str] = OTHER if filters.state == "other" else [filters.state]
+    return jobs_room.jobs_of(
+        user,
+        team=team,
+        states=states if by_state and filters.state else (),
+        mine=filters.mine,
+        template=filters.template,
+        search=filters.q,
+    )
 
 
 def counts(jobs: JobQuerySet) -> dict[str, int]:

@@ -126,9 +126,13 @@ class Money:
             what, time = self._what(first, is_gpu=is_gpu), duration(whole_seconds(held))
             return format_html(_("{what} held for {time} at {price} per {unit}{since}."), what=what, time=time, **parts)
         hours = sum((line.units * line.seconds for line in lines), Decimal(0)) / _HOUR
-        sku = self.gpu if is_gpu else ""
-        what = _("%(n)s %(unit)ss %(of)s") % {"n": number(hours, 2), "unit": resource.label, "of": sku}
-        return format_html(_("{what} at {price} each{since}."), what=what.strip(), **parts)
+        words = {
+            PricedResource.GPU: _("%(n)s GPU-hours of %(gpu)s"),
+            PricedResource.CPU: _("%(n)s core-hours"),
+            PricedResource.MEMORY: _("%(n)s GiB-hours of memory"),
+        }
+        what = words[resource] % {"n": number(hours, 2), "gpu": self.gpu}
+        return format_html(_("{what} at {price} each{since}."), what=what, **parts)
 
     def _what(self, line: CostLine, *, is_gpu: bool) -> str:
         units = f"{line.units.normalize():f}"

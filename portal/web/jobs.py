@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from portal.catalog.models import Template
 from portal.jobs.models import State
-from portal.jobs.selectors import PAGE_SIZE
+from portal.jobs.selectors import PAGE_SIZE, jobs_of
 from portal.teams.policy import Action
 from portal.web import joblist
 from portal.web.access import Seat, in_team
@@ -26,9 +26,8 @@ from portal.web.jobwords import rows_of
 def page(request: HttpRequest, seat: Seat) -> HttpResponse:
     """A page of the list; everything chosen is in the address."""
     filters = Filters.of(request.GET)
-    jobs = joblist.base(seat.user, seat.team)
-    found = joblist.page(joblist.narrowed(jobs, filters, seat.user), request.GET.get("cursor", ""))
-    counts = joblist.counts(joblist.narrowed(jobs, filters, seat.user, by_state=False))
+    found = joblist.page(joblist.narrowed(seat.user, seat.team, filters), request.GET.get("cursor", ""))
+    counts = joblist.counts(joblist.narrowed(seat.user, seat.team, filters, by_state=False))
     here = filters.address()
     joint = "&" if len(here) > 1 else ""
     context: dict[str, Any] = {
@@ -57,15 +56,15 @@ def page(request: HttpRequest, seat: Seat) -> HttpResponse:
 def rows(request: HttpRequest, seat: Seat) -> HttpResponse:
     """Some rows of the list as they are now, the counts above it, and how many are newer; for static/js/jobs.js."""
     filters = Filters.of(request.GET)
-    jobs = joblist.base(seat.user, seat.team)
     asked = _ids(request.GET.getlist("id"))
-    found = joblist.some(jobs.filter(pk__in=asked)) if asked else []
-    counts = joblist.counts(joblist.narrowed(jobs, filters, seat.user, by_state=False))
+    found = joblist.some(jobs_of(seat.user, team=seat.team).filter(pk__in=asked)) if asked else []
+    counts = joblist.counts(joblist.narrowed(seat.user, seat.team, filters, by_state=False))
+    newer = joblist.narrowed(seat.user, seat.team, filters)
     context = {
         "team": seat.team,
         "rows": rows_of(list(found)),
         "states": state_filters(filters, counts),
-        "arrived": joblist.arrived(joblist.narrowed(jobs, filters, seat.user), request.GET.get("newer", "")),
+        "arrived": joblist.arrived(newer, request.GET.get("newer", "")),
     }
     return render(request, "web/jobs/_rows.html", context)
 
@@ -114,13 +113,12 @@ def _empty(seat: Seat, filters: Filters, counts: dict[str, int]) -> dict[str, An
     if not filters.any:
         return {"title": _("No jobs in this team yet"), "text": _("The first one will stand here."), "ways": []}
     ways = []
-    jobs = joblist.base(seat.user, seat.team)
     if filters.state:
         ways.append((_any_state(counts["all"]), filters.address(state=""), counts["all"]))
     for name, words in (("q", _("Any name")), ("mine", _("Of everybody")), ("template", _("Any template"))):
         if getattr(filters, name):
             loose = Filters(**{**_as_dict(filters), name: False if name == "mine" else ""})
-            found = joblist.narrowed(jobs, loose, seat.user).count()
+            found = joblist.narrowed(seat.user, seat.team, loose).count()
             ways.append((f"{words}, {_jobs(found)}", loose.address(), found))
     title = _("No job matches “%(q)s”") % {"q": filters.q} if filters.q else _("No job matches these filters")
     return {"title": title, "text": _("Loosen one of the filters:"), "ways": [way for way in ways if way[2]]}

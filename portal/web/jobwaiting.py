@@ -41,7 +41,8 @@ class Figure:
 
 @dataclass(slots=True)
 class Waiting:
-    """Built from what is loaded: the queue's `rows`, who holds of it, who waits in it (oldest first, this job too).
+    """Built from what is loaded: the queue's `rows`, who holds of it, who waits in it (oldest first, this job too);
+    `line` are those of them who wait for the same as this job.
 
     `visible` are the ids of jobs whose names the reader may see.
     """
@@ -49,6 +50,7 @@ class Waiting:
     page: JobPage
     rows: Sequence[Row]
     holding: Sequence[Attempt]
+    everybody: Sequence[Attempt]
     line: Sequence[Attempt]
     visible: frozenset[UUID]
     prices: Sequence[Price]
@@ -171,14 +173,15 @@ def waiting_of(page: JobPage, user: User, prices: Sequence[Price], *, may_submit
     """Load what is around a queued job. Four queries."""
     queue = page.job.queue.cluster_queue_id
     held = admitted()
-    line = [a for a in waiting(MOST_WAITING) if a.job.queue.cluster_queue_id == queue]
+    everybody = [a for a in waiting(MOST_WAITING) if a.job.queue.cluster_queue_id == queue]
     wanted = page.work.flavor
-    line = [a for a in line if not wanted or Want.of(a).flavor in ("", wanted)]
+    line = [a for a in everybody if not wanted or Want.of(a).flavor in ("", wanted)]
     ids = {a.job_id for a in (*held, *line)}
     return Waiting(
         page=page,
         rows=[row for row in rows(held_by(held)) if row.queue.pk == queue],
         holding=[a for a in held if a.job.queue.cluster_queue_id == queue],
+        everybody=everybody,
         line=line,
         visible=frozenset(Job.objects.visible_to(user).filter(pk__in=ids).values_list("pk", flat=True)),
         prices=prices,

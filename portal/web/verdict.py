@@ -1,4 +1,7 @@
-"""The verdict beside the submit form: would it start now, how much is short, or can it never fit. Pure."""
+"""The verdict beside the submit form: would it start now, how much is short, or can it never fit. Pure.
+
+What is short is worked out by `quotas.policy`; here are the words for it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +12,10 @@ from django.utils.translation import ngettext
 
 from portal.clusters.specs import WorkSpec
 from portal.core.errors import Problem
-from portal.web.capacity import Row, gpu_words
+from portal.quotas.policy import Row, asks_of, nearest
 
-_MIB_PER_GIB, _MILLICORES = 1024, 1000
+__all__ = ["NEVER", "Verdict", "asks_of", "nearest", "of_work", "plain_number", "refused", "what"]
+
 # What jobs.services.preview says when a queue could never give what is asked.
 NEVER = frozenset({"never_fits"})
 
@@ -69,44 +73,10 @@ def of_work(work: WorkSpec, queue: str, rows: Sequence[Row], waiting_jobs: int) 
     return Verdict("no-room", head, text % words)
 
 
-def nearest(work: WorkSpec, rows: Sequence[Row]) -> list[tuple[Row, Decimal]] | None:
-    """What is short, as (row, asked), GPUs first, in the flavor that comes nearest to having room for the work.
-
-    Empty: there is room. None: the queue has no numbers for it.
-    """
-    shapes = _flavors(rows, work.flavor, gpu=work.gpus > 0)
-    return min((_short(group, asks_of(work)) for group in shapes), key=len) if shapes else None
-
-
-def asks_of(work: WorkSpec) -> dict[str, Decimal]:
-    """What all pods that run at once ask, by resource; GPUs under ""."""
-    pods = min(work.runs, work.parallelism or work.runs)
-    return {
-        "": Decimal(work.gpus * pods),
-        "cpu": Decimal(work.cpu_millicores * pods) / _MILLICORES,
-        "memory": Decimal(work.memory_mib * pods) / _MIB_PER_GIB,
-    }
-
-
-def _flavors(rows: Sequence[Row], wanted: str, *, gpu: bool) -> list[list[Row]]:
-    """The queue's rows put together by flavor, of the flavors that could take the work."""
-    found: dict[int, list[Row]] = {}
-    for row in rows:
-        if not wanted or row.flavor.name == wanted:
-            found.setdefault(row.flavor.pk, []).append(row)
-    return [group for group in found.values() if not gpu or any(row.is_gpu for row in group)]
-
-
-def _short(rows: Sequence[Row], asks: dict[str, Decimal]) -> list[tuple[Row, Decimal]]:
-    """What is short in one flavor, GPUs first."""
-    pairs = [(row, asks["" if row.is_gpu else row.resource]) for row in rows if row.is_gpu or row.resource in asks]
-    return [(row, asked) for row, asked in sorted(pairs, key=lambda p: not p[0].is_gpu) if asked > row.free]
-
-
 def what(row: Row) -> str:
     """What a row counts, in the words of a sentence."""
     if row.is_gpu:
-        return gpu_words(row.flavor)
+        return row.flavor.short_label
     return _("cores") if row.resource == "cpu" else _("GiB of memory")
 
 

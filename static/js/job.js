@@ -81,10 +81,9 @@
 
   document.addEventListener("htmx:afterRequest", (event) => {
     if (event.detail.target !== watch || !event.detail.successful) return;
-    const { title, tone, streams } = facts();
+    const { title, favicon, streams } = facts();
     document.title = `${title} · Beamtime`;
-    const icon = byId("favicon");
-    icon.href = icon.href.replace(/favicon[\w-]*(\.[0-9a-f]+)?\.svg/, `favicon-${tone}.svg`);
+    byId("favicon").href = favicon;
     if (streams.trim() && !byId("job-log")?.dataset.stream && byId("job-log-place")) Beamtime.openLog?.();
     for (const node of document.querySelectorAll("#log-choose [data-log-noscript]")) node.hidden = true;
     skew = new Date(facts().now) - Date.now();

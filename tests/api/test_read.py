@@ -122,6 +122,49 @@ def test_a_range_that_is_none_names_its_field(member: User, job: Job, query: str
     assert answer.json()["errors"][0]["field"] == query.split("=", maxsplit=1)[0]
 
 
+@pytest.mark.parametrize("rows", ["usage", "charges"])
+@pytest.mark.parametrize(
+    "query", ["cursor=x", "cursor=cD0x", "cursor=cD0lMDA=", "cursor=cD0wMDAxLTAxLTAxIDAwOjAwKzIzOjU5",
+              "cursor=cD0yMDI2LTEzLTAxIDAwOjAw", "cursor=cD0yMDI2LTEyLTAxIDAwOjAw", "limit=x", "limit=0", "limit=1001"],
+)  # fmt: skip
+def test_a_page_of_records_that_is_none_names_its_field(member: User, job: Job, rows: str, query: str) -> None:
+    answer = Program(member).get(f"{rows}/?{query}")
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == query.split("=", maxsplit=1)[0]
+
+
+def test_records_are_read_page_by_page(member: User, job: Job, team: Team) -> None:
+    start = now().replace(microsecond=0)
+    for number in range(3):
+        Interval.objects.create(
+            job=job, team=team, attempt_number=1, pod_uid=f"p{number}", pod_name="p", resource="cpu", units=2,
+            started_at=start + timedelta(seconds=number), ended_at=None, seen_at=start,
+        )  # fmt: skip
+    program, address, seen = Program(member), "usage/?limit=1", []
+    while address:
+        page = program.get(address).json()
+        seen += [row["pod_uid"] for row in page["results"]]
+        address = (page["next"] or "").partition("/api/v1/")[2]
+    assert seen == ["p0", "p1", "p2"]
+
+
+def test_a_search_longer_than_any_name_is_refused(program: Program, job: Job) -> None:
+    answer = program.get(f"jobs/?q={'x' * 60_000}")
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "q"
+
+
+@pytest.mark.parametrize("query", ["q=%00", "template=%00", "template=nothing"])
+def test_a_filter_that_no_job_can_match_is_no_fault(program: Program, job: Job, query: str) -> None:
+    assert program.get(f"jobs/?{query}").status_code == 200
+
+
+def test_an_address_with_too_many_parameters_is_a_problem_document(program: Program) -> None:
+    answer = program.get("jobs/?" + "&".join(f"a{number}=1" for number in range(1500)))
+    assert answer.status_code == 400
+    assert answer["Content-Type"] == "application/problem+json"
+
+
 def test_usage_tells_whole_seconds(member: User, job: Job, team: Team) -> None:
     start = now().replace(microsecond=0)
     Interval.objects.create(

@@ -63,6 +63,8 @@ def test_case_19_the_same_key_with_another_body_is_refused(submit: Submit) -> No
         ({"name": "x" * 300}, "name", "300"),
         ({"name": "a/b"}, "name", "/"),
         ({"name": "two\nlines"}, "name", ""),
+        ({"queue": "gpu", "values": {"script": "true", "gpu": "h100"}}, "values.gpu", "flavor and a count"),
+        ({"queue": "gpu", "values": {"script": "true", "gpu": {"flavor": "h100", "count": -1}}}, "values.gpu", "-1"),
     ],
 )  # fmt: skip
 def test_what_is_off_is_named_with_its_field(submit: Submit, fields: dict[str, Any], field: str, word: str) -> None:
@@ -101,6 +103,20 @@ def test_a_retired_version_says_so(submit: Submit, admin_user: User) -> None:
 
 def test_a_field_that_does_not_exist_is_named(submit: Submit) -> None:
     assert "priorty" in errors(submit(priorty="high"))
+
+
+def test_a_field_whose_name_is_no_text_is_refused_like_any_other(program: Program) -> None:
+    body = b'{"\\ud800": 1, "team": "vision", "template": "script", "values": {"script": "true"}}'
+    answer = program.client.post("/api/v1/jobs/", body, content_type="application/json")
+    assert answer.status_code == 422
+    assert list(errors(answer)) == ["\ufffd"]
+    assert not Job.objects.exists()
+
+
+def test_of_many_long_unknown_fields_a_few_are_named_in_short(submit: Submit) -> None:
+    answer = submit(**{f"{number:03}{'x' * 5000}": 1 for number in range(200)})
+    assert answer.status_code == 422
+    assert len(answer.content) < 20_000
 
 
 @pytest.mark.parametrize("body", ["{", "[1,", '{"team": NaN}', '{"team": "a", "team": "b"}', "\xff"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench import conditions, report
@@ -25,13 +27,16 @@ def main() -> int:
     parser.add_argument("measures", nargs="*", metavar="measure", help=f"all, or some of: {' '.join(MEASURES)}")
     parser.add_argument("--quick", action="store_true", help="few of everything: whether the measures work, no result")
     parser.add_argument("--write", type=Path, metavar="README", help="put the table between this file's marks too")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="work in this new folder and leave it, logs and all"
+    )
     chosen = parser.parse_args()
     unknown = [name for name in chosen.measures if name not in MEASURES]
     if unknown:
         parser.error(f"no measure is called {unknown[0]!r}; there are: {' '.join(MEASURES)}")
     names = [name for name in MEASURES if not chosen.measures or name in chosen.measures]
-    with tempfile.TemporaryDirectory(prefix="beamtime-bench-", ignore_cleanup_errors=True) as folder:
-        bench = Bench(Path(folder), quick=chosen.quick)
+    with _folder(chosen.keep) as folder:
+        bench = Bench(folder, quick=chosen.quick)
         try:
             rows, notes, failed = _take(bench, names)
         finally:
@@ -41,6 +46,16 @@ def main() -> int:
     if chosen.write is not None:
         report.write(chosen.write, text)
     return 1 if failed else 0
+
+
+@contextlib.contextmanager
+def _folder(kept: Path | None) -> Iterator[Path]:
+    if kept is not None:
+        kept.mkdir(parents=True)
+        yield kept.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="beamtime-bench-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def _take(bench: Bench, names: list[str]) -> tuple[list[Row], list[str], bool]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
+import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
-import urllib3
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.config import load_kube_config
 
@@ -34,41 +38,47 @@ class RawWatch:
 
     def __init__(self, kubeconfig: Path, path: str, name: Callable[[str, Object], str | None]) -> None:
         self.at: dict[str, float] = {}
-        self._client = api(kubeconfig)
-        self._address = f"{self._client.configuration.host}{path}"
-        self._name = name
-        self._answer: Any = None
+        self._path, self._name = path, name
+        self._line = _connection(api(kubeconfig).configuration)
         self._thread = threading.Thread(target=self._read, daemon=True)
 
     def __enter__(self) -> Self:
-        pool: urllib3.PoolManager = self._client.rest_client.pool_manager
-        listed = json.loads(pool.request("GET", self._address + "?limit=1").data)
+        self._line.request("GET", f"{self._path}?limit=1")
+        listed = json.loads(self._line.getresponse().read())
         version = listed["metadata"]["resourceVersion"]
-        query = f"?watch=1&resourceVersion={version}&timeoutSeconds=3600"
-        self._answer = pool.request("GET", self._address + query, preload_content=False, timeout=3700)
+        # Kept here, because the connection gives it away with an answer that has no end.
+        self._socket = self._line.sock
+        self._line.request("GET", f"{self._path}?watch=1&resourceVersion={version}&timeoutSeconds=3600")
+        self._answer = self._line.getresponse()
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._answer.close()
+        # Not closed while the thread reads it, which would wait for the next line.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._line.close()
 
     def until_seen(self, keys: set[str], *, seconds: float) -> None:
         """Wait for all of these keys. Raises BenchError if one does not come."""
         until(f"{len(keys)} events at a raw watch", lambda: keys <= self.at.keys(), seconds=seconds)
 
     def _read(self) -> None:
-        rest = b""
-        try:
-            for chunk in self._answer.stream(65536, decode_content=False):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            while line := self._answer.readline():
                 moment = time.time()
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    event = json.loads(line)
-                    key = self._name(event["type"], event["object"])
-                    if key is not None:
-                        self.at.setdefault(key, moment)
-        except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError):
-            # Closed from outside: the measure has what it wants.
-            return
+                event = json.loads(line)
+                key = self._name(event["type"], event["object"])
+                if key is not None:
+                    self.at.setdefault(key, moment)
+
+
+def _connection(configuration: Configuration) -> http.client.HTTPSConnection:
+    where = urlsplit(configuration.host)
+    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    return http.client.HTTPSConnection(str(where.hostname), where.port, context=context)

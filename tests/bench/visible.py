@@ -33,7 +33,7 @@ FROM jobs_job j JOIN jobs_attempt a ON a.job_id = j.id LEFT JOIN jobs_pod p ON p
 OBSERVE = """
 window.benchSeen = {};
 const note = () => {
-  const shown = document.querySelector("#job-live [data-revision]");
+  const shown = document.querySelector("[data-revision]");
   const at = (performance.timeOrigin + performance.now()) / 1000;
   if (shown && !(shown.dataset.revision in window.benchSeen)) window.benchSeen[shown.dataset.revision] = at;
 };
@@ -87,7 +87,9 @@ def _one(site: KubeSite, page: Page) -> tuple[str, Seen, dict[int, float]]:
     looking = threading.Thread(target=_look, args=(site, job, seen, stop))
     looking.start()
     try:
-        page.goto(f"{site.address}/teams/{site.team}/jobs/{job}/")
+        answer = page.goto(f"{site.address}/teams/{site.team}/jobs/{job}/")
+        assert answer is not None
+        assert answer.ok, f"no page of the job: {answer.status}"
         until(f"job {job} in the database", lambda: len(seen.stored) == len(seen.plain) == len(PHASES), seconds=60)
         last = seen.revision[PHASES[-1]]
         # Asked from outside: the page's own policy forbids what `wait_for_function` does.
@@ -161,5 +163,7 @@ def _browser(site: KubeSite) -> Iterator[Page]:
         page.fill("input[name=password]", PASSWORD)
         page.press("input[name=password]", "Enter")
         page.wait_for_url(lambda url: "/login/" not in url)
-        yield page
-        browser.close()
+        try:
+            yield page
+        finally:
+            browser.close()

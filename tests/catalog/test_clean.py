@@ -315,7 +315,10 @@ def test_whether_gpus_are_wanted_is_known_before_the_check() -> None:
     definition = every_kind()
     assert wants_gpus(definition, {})
     assert not wants_gpus(definition, {"gpu": {"flavor": "", "count": 0}})
-    assert not wants_gpus(definition, {"gpu": "many"})
+    # What cannot be read is refused at its own field, so no queue is held against it before.
+    assert wants_gpus(definition, {"gpu": "many"})
+    assert wants_gpus(definition, {"gpu": {"flavor": "", "count": "x"}})
+    assert wants_gpus(definition, {"gpu": {"flavor": "", "count": -1}})
     assert not wants_gpus(with_parameter(kind="text"), {})
 
 

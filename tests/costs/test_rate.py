@@ -69,6 +69,14 @@ def test_case_71_rounding_happens_once_on_the_money(job: Job) -> None:
     assert job_cost(job, at(0)).final == Decimal("1.25")
 
 
+def test_a_line_says_its_sum_to_the_last_digit_on_either_database(job: Job) -> None:
+    factories.make_price(PricedResource.GPU, "1234.5678901234", gpu_model=NEW)
+    hold(job, at(0), 604_799, gpu_model=NEW)
+    services.rate()
+    # Two lines, since a month ends in between.
+    assert total(line.exact for line in ChargeLine.objects.all()) == 604_799 * Decimal("1234.5678901234")
+
+
 def test_rating_twice_changes_nothing(job: Job) -> None:
     hold(job)
     hold(job, seconds=None)

@@ -165,3 +165,18 @@ def test_expected_are_the_objects_that_were_made_and_should_still_be_there(
     assert names == {"starting", "running", "cancelling"}
     assert all(name.startswith("bt-vision/bt-") for name in expected)
     assert selectors.expected_objects("elsewhere") == {}
+
+
+def test_who_waits_is_counted_in_each_queue_by_itself(site: factories.Site, team: Team, member: User) -> None:
+    for _ in range(3):
+        factories.make_job(team, member, site.cpu, state=State.QUEUED)
+    mine = factories.make_job(team, member, site.gpu, state=State.QUEUED)
+    assert [attempt.job_id for attempt in selectors.waiting(2, queue_id=site.gpu.pk)] == [mine.pk]
+    assert len(selectors.waiting(2)) == 2
+
+
+def test_a_search_finds_names_people_and_ids(jobs: list[Job], member: User) -> None:
+    job = jobs[0]
+    assert job in selectors.jobs_of(member, search=str(job.pk))
+    assert set(selectors.jobs_of(member, search=job.submitted_by_name.upper())) >= {job}
+    assert not selectors.jobs_of(member, template="no-such-template").exists()

@@ -41,41 +41,45 @@ def cohort(site: factories.Site) -> factories.Site:
     return site
 
 
-def test_without_a_cohort_the_nominal_quota_is_the_most(site: factories.Site) -> None:
-    assert selectors.largest(site.gpu, "nvidia.com/gpu") == 4
+def test_without_a_cohort_the_nominal_quota_is_the_most(site: factories.Site, team: Team) -> None:
+    assert selectors.book_of(team).largest(site.gpu, "nvidia.com/gpu") == 4
 
 
-def test_with_a_cohort_the_others_quota_may_be_borrowed(cohort: factories.Site) -> None:
-    assert selectors.largest(cohort.gpu, "nvidia.com/gpu", "h100") == 10
+def test_with_a_cohort_the_others_quota_may_be_borrowed(cohort: factories.Site, team: Team) -> None:
+    assert selectors.book_of(team).largest(cohort.gpu, "nvidia.com/gpu", "h100") == 10
 
 
 @pytest.mark.parametrize(("limit", "most"), [(0, 4), (1, 5), (6, 10), (100, 10)])
-def test_the_borrowing_limit_bounds_it_and_so_does_what_there_is(cohort: factories.Site, limit: int, most: int) -> None:
+def test_the_borrowing_limit_bounds_it_and_so_does_what_there_is(
+    cohort: factories.Site, team: Team, limit: int, most: int
+) -> None:
     FlavorQuota.objects.filter(cluster_queue=cohort.gpu).update(borrowing_limit=limit)
-    assert selectors.largest(cohort.gpu, "nvidia.com/gpu") == most
+    assert selectors.book_of(team).largest(cohort.gpu, "nvidia.com/gpu") == most
 
 
-def test_a_job_takes_a_resource_from_one_flavor_so_flavors_do_not_add_up(site: factories.Site) -> None:
+def test_a_job_takes_a_resource_from_one_flavor_so_flavors_do_not_add_up(site: factories.Site, team: Team) -> None:
     a100 = ResourceFlavor.objects.create(cluster=site.cluster, name="a100", gpu_model="NVIDIA A100")
     FlavorQuota.objects.create(cluster_queue=site.gpu, flavor=a100, resource="nvidia.com/gpu", nominal=8)
-    assert selectors.largest(site.gpu, "nvidia.com/gpu") == 8
-    assert selectors.largest(site.gpu, "nvidia.com/gpu", "h100") == 4
+    assert selectors.book_of(team).largest(site.gpu, "nvidia.com/gpu") == 8
+    assert selectors.book_of(team).largest(site.gpu, "nvidia.com/gpu", "h100") == 4
 
 
-def test_a_resource_that_the_queue_does_not_cover_is_none_and_a_quota_of_zero_is_zero(site: factories.Site) -> None:
-    assert selectors.largest(site.cpu, "nvidia.com/gpu") is None
-    assert selectors.largest(site.gpu, "nvidia.com/gpu", "b200") is None
+def test_a_resource_that_the_queue_does_not_cover_is_none_and_a_quota_of_zero_is_zero(
+    site: factories.Site, team: Team
+) -> None:
+    assert selectors.book_of(team).largest(site.cpu, "nvidia.com/gpu") is None
+    assert selectors.book_of(team).largest(site.gpu, "nvidia.com/gpu", "b200") is None
     FlavorQuota.objects.filter(cluster_queue=site.cpu, resource="cpu").update(nominal=0)
-    assert selectors.largest(site.cpu, "cpu") == 0
+    assert selectors.book_of(team).largest(site.cpu, "cpu") == 0
 
 
-def test_gpu_flavors_say_what_is_behind_them(site: factories.Site, django_assert_num_queries: Any) -> None:
-    with django_assert_num_queries(1):
-        (row,) = selectors.gpu_flavors(site.gpu)
+def test_gpu_flavors_say_what_is_behind_them(site: factories.Site, team: Team, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(2):
+        (row,) = selectors.book_of(team).gpu_flavors(site.gpu)
     assert (row.name, row.gpu_model, row.pretended) == ("h100", "NVIDIA H100", True)
     assert row.nominal == row.most == 4
     assert row.label == "NVIDIA H100 (pretended)"
-    assert selectors.gpu_flavors(site.cpu) == []
+    assert selectors.book_of(team).gpu_flavors(site.cpu) == []
 
 
 def test_everything_that_submitting_needs_is_two_queries(

@@ -10,6 +10,7 @@ from portal.clusters.specs import FlavorSpec, PassingError, QueueSnapshot, Queue
 from portal.quotas import selectors, tasks
 from portal.quotas.models import ClusterQueue, FlavorQuota
 from portal.quotas.services import mirror, publish, synchronise
+from portal.teams.models import Team
 from tests import factories
 from tests.jobs.cluster import ClusterDouble
 
@@ -64,12 +65,12 @@ def test_what_an_administrator_entered_about_a_flavor_stays(kube: Cluster, clust
     assert (flavor.gpu_model, flavor.gpu_memory_gib) == ("NVIDIA H100", 80)
 
 
-def test_gpus_of_another_make_are_found_by_their_resource(kube: Cluster, cluster: ClusterDouble) -> None:
+def test_gpus_of_another_make_are_found_by_their_resource(kube: Cluster, cluster: ClusterDouble, team: Team) -> None:
     mi300 = FlavorSpec("mi300", gpu_model="AMD MI300X")
     quotas = (QuotaSpec("mi300", "amd.com/gpu", Decimal(8)), QuotaSpec("mi300", "cpu", Decimal(64)))
     cluster.snapshot = QueueSnapshot(flavors=(mi300,), queues=(QueueSpec("amd", quotas),))
     mirror(kube)
-    (row,) = selectors.gpu_flavors(ClusterQueue.objects.get(name="amd"))
+    (row,) = selectors.book_of(team).gpu_flavors(ClusterQueue.objects.get(name="amd"))
     assert (row.gpu_resource, row.nominal) == ("amd.com/gpu", Decimal(8))
 
 
@@ -84,7 +85,7 @@ def test_a_cluster_that_does_not_answer_changes_nothing(
     monkeypatch.setattr(cluster, "read_queues", down)
     with pytest.raises(PassingError):
         mirror(kube)
-    tasks.mirror()
+    tasks.synchronise()
     assert ClusterQueue.objects.get().removed_at is None
 
 
@@ -97,4 +98,4 @@ def test_the_direction_follows_the_backend(cluster: ClusterDouble, site: factori
 
 
 def test_the_task_works_before_there_is_a_cluster(db: None) -> None:
-    tasks.mirror()
+    tasks.synchronise()

@@ -11,7 +11,11 @@ from pathlib import Path
 
 from tests.support.servers import PostgresServer
 
-_KEPT = ("BEAMTIME_TEST_", "BEAMTIME_CLUSTER_CACHE")
+# The suite's own variables, and those of the cluster tests' testbed.
+_KEPT = (
+    "BEAMTIME_TEST_",
+    *(f"BEAMTIME_CLUSTER_{name}" for name in ("CACHE", "KEEP", "GPUS", "LOG_MAX_SIZE", "NODE_GRACE", "TOLERATION")),
+)
 
 
 def prepare() -> None:

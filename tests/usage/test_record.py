@@ -75,7 +75,7 @@ def test_an_interval_opens_with_the_binding_to_a_node(job: Job) -> None:
         "NVIDIA H100",
     )
     assert (found["cpu"].flavor, found["cpu"].gpu_model) == ("h100", "")
-    assert selectors.open_intervals(job.team).count() == 3
+    assert selectors.intervals_of(job).filter(ended_at=None).count() == 3
 
 
 def test_it_closes_with_the_last_container_whatever_the_order(job: Job) -> None:
@@ -100,13 +100,24 @@ def test_case_31_a_pod_that_no_node_was_given_to_costs_nothing(job: Job) -> None
 
 
 def test_a_pod_that_is_being_deleted_still_holds_on(job: Job) -> None:
+    pulling = ContainerFacts(name="main", state="waiting", reason="ContainerCreating")
+    leaving = pod(scheduled_at=at(0), deletion_requested_at=at(100), containers=(pulling,))
+    services.record(facts(job, leaving))
+    assert rows(job)["cpu"].ended_at is None
+    services.record(facts(job, replace(leaving, gone=True, gone_at=at(130))))
+    found = rows(job)["cpu"]
+    assert (found.ended_at, found.end_source, found.estimated) == (at(130), EndSource.DELETION, False)
+
+
+def test_a_pod_taken_off_a_silent_node_ends_as_an_estimate(job: Job) -> None:
+    """No kubelet has said how its container ended: the cluster only let go of the object."""
     running = ContainerFacts(name="main", state="running", started_at=at(1))
     leaving = pod(scheduled_at=at(0), deletion_requested_at=at(100), containers=(running,))
     services.record(facts(job, leaving))
     assert rows(job)["cpu"].ended_at is None
-    services.record(facts(job, replace(leaving, gone=True, gone_at=at(130))))
-    assert (rows(job)["cpu"].ended_at, rows(job)["cpu"].end_source) == (at(130), EndSource.DELETION)
-    assert not rows(job)["cpu"].estimated
+    services.record(facts(job, replace(leaving, phase="Failed", gone=True, gone_at=at(130))))
+    found = rows(job)["cpu"]
+    assert (found.ended_at, found.end_source, found.estimated) == (at(130), EndSource.INFERRED, True)
 
 
 def test_a_deletion_that_nobody_saw_coming_is_an_estimate(job: Job) -> None:

@@ -1,10 +1,12 @@
 """A log that is read again goes on exactly behind what is stored."""
 
+import tracemalloc
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portal.logs.specs import Record
-from portal.watch.overlap import Overlap
+from portal.watch.overlap import Overlap, keys_of
 
 # Few times and few texts, so that lines with equal times and even equal lines are common.
 lines = st.lists(st.builds(Record, st.integers(0, 3), st.sampled_from([b"a\n", b"b\n", b"\n"])), max_size=12)
@@ -15,7 +17,7 @@ def unique(number: int, start: int = 0) -> list[Record]:
 
 
 def read(stored: list[Record], again: list[Record], size: int = 3) -> tuple[list[Record], bool]:
-    overlap = Overlap(stored)
+    overlap = Overlap(keys_of(reversed(stored)))
     found: list[Record] = []
     for position in range(0, len(again), size):
         found += overlap.new(again[position : position + size])
@@ -70,3 +72,13 @@ def test_an_empty_read_adds_nothing_and_declares_nothing() -> None:
 def test_a_long_second_costs_linear_time() -> None:
     everything = unique(60_000)
     assert read(everything[:50_000], everything[20_000:], 1000) == (everything[50_000:], False)
+
+
+def test_a_second_with_a_great_many_lines_is_not_kept_in_memory() -> None:
+    tracemalloc.start()
+    try:
+        keys = keys_of(Record(1000, b"line %060d\n" % number) for number in range(200_000))
+        assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
+    finally:
+        tracemalloc.stop()
+    assert len(keys) == 200_000

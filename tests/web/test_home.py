@@ -49,6 +49,14 @@ def test_my_jobs_stand_there_with_what_they_wait_for(site: Site, team: Team, mem
     assert "not mine" not in said
 
 
+def test_a_job_that_still_runs_stays_there_however_many_ended_since(site: Site, team: Team, member: User) -> None:
+    yesterday = now() - timedelta(hours=20)
+    make_job(team, member, site.gpu, state=State.RUNNING, name="long one", submitted_at=yesterday)
+    for _ in range(25):
+        make_job(team, member, site.gpu, state=State.SUCCEEDED, name="short one", ended_at=now())
+    assert "long one" in words(as_person(member).get("/"))
+
+
 def test_jobs_of_a_team_that_i_left_are_gone_from_it(site: Site, team: Team, member: User, lead: User) -> None:
     make_job(team, member, site.gpu, state=State.RUNNING, name="still running")
     services.remove_member(actor=lead, team=team, user=member)

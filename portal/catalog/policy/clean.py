@@ -52,14 +52,18 @@ def defaults(definition: Definition) -> dict[str, Any]:
 
 
 def wants_gpus(definition: Definition, values: Mapping[str, Any]) -> bool:
-    """Whether these unchecked values would ask for GPUs, so that a queue can be picked before they are checked."""
+    """Whether these unchecked values would ask for GPUs, so that a queue can be picked before they are checked.
+
+    A value that cannot be read counts as asking: it is then refused at its own field, and not a queue in its stead.
+    """
     parameter = definition.gpu
     if parameter is None:
         return isinstance(definition.work.gpus, int) and definition.work.gpus > 0
     value = values.get(parameter.name)
     value = parameter.default if value is None else value
-    count = value.get("count", 1) if isinstance(value, Mapping) else 0
-    return isinstance(count, int | float) and count > 0
+    if value is None:
+        return False
+    return not isinstance(value, Mapping) or value.get("count", 1) != 0
 
 
 def _value(parameter: Parameter, raw: object, offer: Offer | None) -> Any:

@@ -63,7 +63,7 @@ def job(spec: JobSpec, *, instance: str) -> Manifest:
     who = identity(spec, instance=instance)
     body: Manifest = {
         "suspend": True,
-        "parallelism": min(work.runs, work.parallelism or work.runs),
+        "parallelism": work.at_once,
         "completions": work.runs,
         # A replacement starts only when its predecessor has left the devices.
         "podReplacementPolicy": "Failed",
@@ -164,7 +164,7 @@ def _safety_deadline(work: WorkSpec) -> int:
     Ended by its own limit, a pod stays with its reason and its log; ended by the Job's, Kubernetes deletes it. So the
     Job's is the later one: as many waves of runs as there are, and room for nodes and images.
     """
-    waves = math.ceil(work.runs / min(work.runs, work.parallelism or work.runs))
+    waves = math.ceil(work.runs / work.at_once)
     return waves * (work.time_limit_seconds or 0) + SLACK_SECONDS
 
 

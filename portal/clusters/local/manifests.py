@@ -26,7 +26,7 @@ def _job(spec: JobSpec) -> dict[str, Any]:
     work = spec.work
     body: dict[str, Any] = {
         "suspend": True,
-        "parallelism": min(work.runs, work.parallelism or work.runs),
+        "parallelism": work.at_once,
         "completions": work.runs,
     }
     body |= {"completionMode": "Indexed", "backoffLimitPerIndex": 0} if work.runs > 1 else {"backoffLimit": 0}

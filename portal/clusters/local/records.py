@@ -121,8 +121,7 @@ class JobRecord:
     @property
     def parallelism(self) -> int:
         """How many pods may run at once."""
-        work = self.spec.work
-        return min(work.parallelism or work.runs, work.runs)
+        return self.spec.work.at_once
 
     @property
     def succeeded(self) -> int:

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.db.models import QuerySet
 
-from portal.core.money import raw_cost, to_amount
+from portal.core.money import to_amount
 from portal.costs.models import ChargeLine, Unpriced
 from portal.costs.policy import NOT_GPU, rate, sku_of, total
 from portal.costs.specs import CostLine, JobCost
@@ -49,8 +49,7 @@ def job_cost(job: Job, at: datetime) -> JobCost:
 
 
 def _charged(line: ChargeLine) -> CostLine:
-    # Worked out anew and not read from `raw`: SQLite keeps only 15 digits of a decimal column.
-    raw = raw_cost(seconds=line.seconds, units=line.units, price_per_hour=line.price_per_hour)
+    raw = line.exact
     return CostLine(
         pod_name=line.interval.pod_name,
         attempt_number=line.interval.attempt_number,

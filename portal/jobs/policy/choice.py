@@ -62,7 +62,7 @@ def fit_problems(book: QueueBook, queue: ClusterQueue, definition: Definition, w
 
     Kueue admits all pods that run at once together, so it is their sum that must fit.
     """
-    at_once = min(work.runs, work.parallelism or work.runs)
+    at_once = work.at_once
     problems = []
     for resource, unit, each, node in _asks(book, queue, definition, work):
         most = _most(book, queue, resource, work)

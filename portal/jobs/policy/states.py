@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from portal.jobs.models import ACTIVE, TERMINAL, State
+from portal.jobs.models import TERMINAL, State
 
 _ENDS = frozenset({State.SUCCEEDED, State.FAILED, State.LOST})
 
@@ -32,8 +32,3 @@ def may_follow(before: State, after: State) -> bool:
 
 def is_terminal(state: State) -> bool:
     return state in TERMINAL
-
-
-def states_in_order() -> tuple[State, ...]:
-    """Every state, the active ones first, in the order of a job's life."""
-    return tuple(state for group in (ACTIVE, TERMINAL) for state in State if state in group)

@@ -11,9 +11,9 @@ from portal.core.errors import Forbidden, Problem, Refused
 from portal.core.hints import nudge
 from portal.jobs.models import TERMINAL, Job, State
 from portal.jobs.policy import AttemptSnapshot, Happening, Reason, Reduction, Words, reasons
+from portal.jobs.policy.rights import may_cancel
 from portal.jobs.services.changes import Change, apply, attempts_with_terms, snapshot_of
 from portal.teams.models import User
-from portal.teams.policy import Action, may
 from portal.teams.selectors import roles_in
 
 TRIES = 20
@@ -35,9 +35,7 @@ def cancel(*, actor: User, job: Job) -> Job:
 
 
 def _demand_right(actor: User, job: Job) -> None:
-    roles = roles_in(actor, job.team)
-    own = job.submitted_by_id == actor.pk and may(roles, Action.CANCEL_OWN_JOB)
-    if not own and not may(roles, Action.CANCEL_ANY_JOB):
+    if not may_cancel(roles_in(actor, job.team), user=actor, job=job):
         raise Forbidden("This is somebody else's job. A lead of the team can cancel it.")
 
 

@@ -10,12 +10,11 @@ from portal.audit import services as audit
 from portal.clusters.models import BackendKind, Cluster
 from portal.clusters.specs import ClusterError
 from portal.core.clock import now
-from portal.core.errors import Forbidden, Problem, Refused
+from portal.core.errors import Problem, Refused
 from portal.quotas.models import ClusterQueue
 from portal.quotas.services.synchronise import publish
 from portal.teams.models import User
-from portal.teams.policy import Action, may
-from portal.teams.selectors import site_roles
+from portal.teams.services import demand_admin
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +41,7 @@ def queue_changed(*, actor: User, queue: ClusterQueue, before: dict[str, Any] | 
 
     `before` is `describe` from before the change, None for a new queue. Raises `Forbidden`.
     """
-    if not may(site_roles(actor), Action.USE_ADMIN):
-        raise Forbidden("Only an administrator of the site changes queues.")
+    demand_admin(actor, "Only an administrator of the site changes queues.")
     after = describe(queue)
     if before == after:
         return
@@ -58,8 +56,7 @@ def remove_queue(*, actor: User, queue: ClusterQueue) -> None:
 
     Raises `Forbidden`; `Refused` for a queue that mirrors Kubernetes.
     """
-    if not may(site_roles(actor), Action.USE_ADMIN):
-        raise Forbidden("Only an administrator of the site removes queues.")
+    demand_admin(actor, "Only an administrator of the site removes queues.")
     if queue.cluster.backend != BackendKind.LOCAL:
         raise Refused(Problem("", f"{queue.name} is Kueue's. Delete the ClusterQueue in the cluster.", "mirrored"))
     with transaction.atomic():

@@ -5,6 +5,7 @@ already holds the machine; everybody else is measured by the table in `policy`.
 """
 
 from portal.teams.services.accounts import account_changed
+from portal.teams.services.common import demand_admin
 from portal.teams.services.members import add_member, change_role, remove_member
 from portal.teams.services.teams import close_team, create_team, rename_team, reopen_team
 from portal.teams.services.tokens import (
@@ -21,6 +22,7 @@ __all__ = [
     "change_role",
     "close_team",
     "create_team",
+    "demand_admin",
     "issue_token",
     "remove_member",
     "rename_team",

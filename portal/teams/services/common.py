@@ -13,6 +13,7 @@ def demand(actor: User | None, team: Team, action: Action) -> None:
 
 
 def demand_admin(actor: User | None, sentence: str) -> None:
+    """Raise `Forbidden` with the sentence unless this is the site's administrator, or Beamtime itself (None)."""
     if actor is not None and not may(site_roles(actor), Action.USE_ADMIN):
         raise Forbidden(sentence)
 

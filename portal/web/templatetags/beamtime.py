@@ -79,6 +79,12 @@ def state_tone(state: object) -> str:
 
 
 @register.filter
+def state_favicon(state: object) -> str:
+    """The address of the icon in a state's colour. Looked up whole: on a server each file's name carries its digest."""
+    return static(f"img/favicon-{state_tone(state)}.svg")
+
+
+@register.filter
 def bar_tone(state_or_tone: object) -> str:
     """What a bar or lane is coloured by: a state's tone, or the tone itself ("accent", "c2") as it is."""
     name = str(state_or_tone)

@@ -52,6 +52,21 @@ def test_a_process_that_ignores_sigterm_is_killed_with_all_its_children(machine:
     assert not _with_environment(marked), "a child that left the process group ends too"
 
 
+def test_a_process_that_shed_its_group_and_its_environment_ends_too(machine: Machine) -> None:
+    machine.submit("daemon", "env -i setsid sh -c 'echo $$; sleep 300' & sleep 300")
+    eventually(lambda: machine.log("daemon", follow=False).count("\n") == 1, "the daemon speaking")
+    pid = int(machine.log("daemon", follow=False))
+    machine.backend.delete(ref("daemon"))
+    machine.wait_gone("daemon", 15)
+    assert not is_alive(pid)
+
+
+def test_daemons_that_end_before_their_job_do_not_pile_up(machine: Machine) -> None:
+    machine.submit("many", "for i in 1 2 3 4 5; do (sleep 0 &); done; sleep 1; ps -o stat= --ppid $PPID; echo end")
+    eventually(lambda: "end" in machine.log("many", follow=False), "the end of the job")
+    assert "Z" not in machine.log("many", follow=False)
+
+
 def _with_environment(mark: bytes) -> list[str]:
     from pathlib import Path
 

@@ -71,7 +71,7 @@ class PodRun:
         try:
             self._attend(output, wake, log)
         finally:
-            processes.end_all(self._leader, self._uid)
+            processes.end_all(self._leader, self._uid, root=os.getpid())
         self._drain(output, log)
         log.close()
         self._conclude(os.waitstatus_to_exitcode(os.waitpid(self._leader, 0)[1]))
@@ -115,6 +115,7 @@ class PodRun:
         program = _find(argv[0], environment.get(b"PATH", b""))
         if not program:
             return -1, f'exec: "{argv[0].decode(errors="replace")}": executable file not found in $PATH'
+        processes.adopt_orphans()
         work = f"{self._folder}/{files.WORK}"
         os.makedirs(work, exist_ok=True)
         output, command_end = os.pipe()
@@ -150,6 +151,7 @@ class PodRun:
             ready, _, _ = select.select(listen, [], [], max(0.0, wait))
             if wake in ready:
                 os.read(wake, 4096)
+                processes.bury_orphans(self._leader)
             if output in ready and not _read_into(log, output):
                 listen.remove(output)  # the command closed its output; it may run on in silence
             if log.due_in == 0:
@@ -165,7 +167,7 @@ class PodRun:
                 look_at_memory = time.monotonic() + self._check_memory(int(str(most)))
             if self._kill_at is not None and now >= self._kill_at:
                 self._kill_at = None
-                processes.end_all(self._leader, self._uid)
+                processes.end_all(self._leader, self._uid, root=os.getpid())
 
     def _has_ended(self) -> bool:
         if hasattr(os, "waitid"):
@@ -192,7 +194,7 @@ class PodRun:
             used = processes.fair_memory_of(self._leader)
         if used > most and not self._out_of_memory:
             self._out_of_memory = f"The memory limit of {most >> 20} MiB was reached: {used >> 20} MiB were in use."
-            processes.end_all(self._leader, self._uid)
+            processes.end_all(self._leader, self._uid, root=os.getpid())
         return MEMORY_PERIOD_NEAR if used * 2 > most else MEMORY_PERIOD
 
     def _drain(self, output: int, log: LogWriter) -> None:

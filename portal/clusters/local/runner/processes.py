@@ -2,8 +2,10 @@
 
 A process is told by its id *and* its start, because ids are used again. A pod's processes are those of the command's
 process group and every other one that carries the pod's mark in its environment, which finds those that left the group.
+On Linux the runner also adopts whatever its command leaves behind, and so finds those that shed the mark as well.
 """
 
+import ctypes
 import os
 import signal
 import sys
@@ -14,7 +16,8 @@ MARK = "BEAMTIME_POD_UID"
 _PROC = sys.platform.startswith("linux")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 # Fields of /proc/<pid>/stat counted from behind the command's closing bracket (proc(5) counts from 1, the state is 3).
-_STATE, _GROUP, _STARTED, _RESIDENT = 0, 2, 19, 21
+_STATE, _PARENT, _GROUP, _STARTED, _RESIDENT = 0, 1, 2, 19, 21
+_PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 
 
 def started(pid: int) -> str:
@@ -25,17 +28,37 @@ def started(pid: int) -> str:
     return _ps_table().get(pid, (0, 0, ""))[2]
 
 
-def members(group: int, uid: str) -> list[int]:
-    """Process ids of a pod, this process left out; zombies do not count. `group` 0: by the mark alone."""
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends, instead of init. Linux only; elsewhere nothing."""
+    if _PROC:
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def bury_orphans(leader: int) -> None:
+    """Reap the adopted that have ended, so that they do not stay as zombies; never the leader."""
+    while hasattr(os, "waitid"):
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if ended is None or ended.si_pid == leader:
+            return
+        os.waitpid(ended.si_pid, 0)
+
+
+def members(group: int, uid: str, *, root: int = 0) -> list[int]:
+    """Process ids of a pod, this process left out; zombies do not count. `group` 0: by the mark alone. With `root`,
+    the descendants of that process too."""
     if not _PROC:
         return [pid for pid, row in _ps_table().items() if group and row[0] == group]
     mark = f"\0{MARK}={uid}\0".encode()
     found = []
-    for pid in _pids():
-        fields = _stat(pid)
-        if not fields or fields[_STATE] in (b"Z", b"X") or pid == os.getpid():
+    table = {pid: fields for pid in _pids() if (fields := _stat(pid))}
+    for pid, fields in table.items():
+        if fields[_STATE] in (b"Z", b"X") or pid == os.getpid():
             continue
-        if (group and int(fields[_GROUP]) == group) or mark in b"\0" + _read(f"/proc/{pid}/environ"):
+        known = (group and int(fields[_GROUP]) == group) or (root and _descends(pid, root, table))
+        if known or mark in b"\0" + _read(f"/proc/{pid}/environ"):
             found.append(pid)
     return found
 
@@ -80,10 +103,10 @@ def send(pid: int, mark: str, number: int) -> bool:
         os.close(handle)
 
 
-def end_all(group: int, uid: str) -> None:
-    """SIGKILL for every process of a pod, those too that left its process group."""
+def end_all(group: int, uid: str, *, root: int = 0) -> None:
+    """SIGKILL for every process of a pod, those too that left its process group; see `members`."""
     for _ in range(5):  # a process that forks while it is being looked for is found in the next round
-        pids = members(group, uid)
+        pids = members(group, uid, root=root)
         if not pids:
             return
         for pid in pids:
@@ -98,6 +121,16 @@ def _try(call: Callable[[], None]) -> bool:
     except (ProcessLookupError, PermissionError):
         return False
     return True
+
+
+def _descends(pid: int, root: int, table: dict[int, list[bytes]]) -> bool:
+    seen: set[int] = set()  # the table is no snapshot, so that it may hold a circle
+    while pid in table and pid not in seen:
+        seen.add(pid)
+        pid = int(table[pid][_PARENT])
+        if pid == root:
+            return True
+    return False
 
 
 def _pids() -> list[int]:

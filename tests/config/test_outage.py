@@ -1,0 +1,84 @@
+"""The broker goes away under a running worker, and what was submitted meanwhile reaches the cluster all the same."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from celery import Celery
+from cryptography.fernet import Fernet
+
+from tests.config.test_demo import eventually
+from tests.support.servers import RedisServer
+
+ROOT = Path(__file__).resolve().parents[2]
+SUBMIT = """
+from portal.jobs.services import submit
+from portal.jobs.specs import JobRequest
+from portal.teams.models import Team, User
+team, user = Team.objects.get(slug="vision"), User.objects.get(username="member")
+submit(JobRequest(team=team, user=user, template="script", version=None, values={"script": "true"}, name="", queue=None,
+                  idempotency_key=None))
+"""
+STATES = "from portal.jobs.models import Job; print(*Job.objects.values_list('state', flat=True))"
+
+
+class Server:
+    """A site in server mode, without its web: a database of its own, jobs as processes of this machine, a broker."""
+
+    def __init__(self, folder: Path, redis_url: str) -> None:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("BEAMTIME_", "DATABASE_"))}
+        self.environment = kept | {
+            "DJANGO_SETTINGS_MODULE": "portal.config.settings",
+            "BEAMTIME_MODE": "server",
+            "BEAMTIME_DATA_DIR": str(folder / "data"),
+            "DATABASE_URL": f"sqlite:///{folder / 'site.sqlite3'}",
+            "REDIS_URL": redis_url,
+            "BEAMTIME_CLUSTER_BACKEND": "local",
+            "BEAMTIME_ALLOW_LOCAL_BACKEND": "yes",
+            "BEAMTIME_SECRET_KEY": "a key for this test",
+            "BEAMTIME_SECRETS_KEYS": Fernet.generate_key().decode(),
+            "BEAMTIME_DEMO_PASSWORD": "a password for this test",
+        }
+
+    def manage(self, *arguments: str) -> str:
+        command = [sys.executable, "manage.py", *arguments]
+        return subprocess.run(
+            command, cwd=ROOT, env=self.environment, check=True, capture_output=True, text=True
+        ).stdout
+
+    def states(self) -> list[str]:
+        return self.manage("shell", "--verbosity=0", "-c", STATES).split()
+
+
+@pytest.fixture
+def redis_that_fails() -> Iterator[RedisServer]:
+    server = RedisServer()
+    yield server
+    server.close()
+
+
+def takes_tasks(broker: str) -> bool:
+    with Celery(broker=broker) as client:
+        return bool(client.control.ping(timeout=0.5))
+
+
+def test_a_job_submitted_while_the_broker_is_down_reaches_the_cluster(
+    tmp_path: Path, redis_that_fails: RedisServer
+) -> None:
+    site = Server(tmp_path, redis_that_fails.url)
+    site.manage("migrate", "--verbosity=0")
+    site.manage("seed_demo")
+    log = (tmp_path / "worker.log").open("wb")
+    command = [sys.executable, "-m", "celery", "-A", "portal.config", "worker", "--concurrency", "1"]
+    worker = subprocess.Popen(command, cwd=ROOT, env=site.environment, stdout=log, stderr=log)
+    try:
+        eventually(lambda: takes_tasks(redis_that_fails.url), "the worker")
+        redis_that_fails.stop()
+        site.manage("shell", "--verbosity=0", "-c", SUBMIT)
+        eventually(lambda: "submitted" not in site.states(), "the job's way to the cluster")
+    finally:
+        worker.terminate()
+        worker.wait(30)
