@@ -53,7 +53,7 @@ def _deletion(pod: PodFacts, at: datetime) -> End:
     """The end of a pod that was deleted, as it was seen.
 
     Estimated where nobody saw it coming: then it vanished while nobody was looking. And where a container still reads
-    as running: a kubelet tells of its containers' ends before it lets a pod go, so this one was taken off a silent node.
+    as running: a kubelet tells of its containers' ends before it lets a pod go, so the pod was taken off a silent node.
     """
     unseen = pod.deletion_requested_at is None or any(life.state == "running" for life in _last_lives(pod.containers))
     return End(whole(at), EndSource.INFERRED if unseen else EndSource.DELETION, unseen)

@@ -29,12 +29,12 @@ class Stale(Exception):
 
 
 class Reading:
-    """`stored`: the keys of the lines that this read is expected to repeat. While lines are being stored nothing is read: that is
-    the back-pressure, and what bounds the memory."""
+    """`stored`: the keys of the lines that this read is expected to repeat.
 
-    def __init__(
-        self, stream: Stream, *, stored: "array[int]", resumed: bool, desk: Desk, fence: Fence | None
-    ) -> None:
+    While lines are being stored nothing is read: that is the back-pressure, and what bounds the memory.
+    """
+
+    def __init__(self, stream: Stream, *, stored: "array[int]", resumed: bool, desk: Desk, fence: Fence | None) -> None:
         self.added = 0
         # Loop time by which something should be stored; None while there is nothing.
         self.due: float | None = None

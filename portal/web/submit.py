@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any
 
 from django.contrib import messages
@@ -27,12 +27,13 @@ from portal.jobs import services
 from portal.jobs.models import Job
 from portal.jobs.selectors import clone_values, job_for
 from portal.jobs.specs import JobRequest, Preview
+from portal.quotas.models import ClusterQueue
 from portal.quotas.selectors import queues_open_to
 from portal.teams.policy import Action
 from portal.web import capacity, verdict
 from portal.web.access import Seat, View, in_team, is_fragment, keep_cookie
 from portal.web.manifest import yaml_lines
-from portal.web.submitform import FROM, KEY, VERSION, SubmitForm, new_key
+from portal.web.submitform import FROM, KEY, VERSION, Around, SubmitForm, new_key
 
 SENT_COOKIE = "bt_sent"
 _KEY = re.compile(r"[0-9a-f]{32}")
@@ -122,10 +123,6 @@ class _Page:
     def __init__(self, request: HttpRequest, seat: Seat, version: TemplateVersion, source: Job | None) -> None:
         self.request, self.seat, self.version, self.source = request, seat, version, source
         self.notice = ""
-        self.queues = list(queues_open_to(seat.team))
-        ids = {queue.pk for queue in self.queues}
-        rows = capacity.rows(capacity.held_by(capacity.admitted()))
-        self.rows = [row for row in rows if row.queue.pk in ids]
         self.form = self._form()
 
     @classmethod
@@ -137,18 +134,38 @@ class _Page:
         version = templates.version_for(template, number if number is not None or not sent else 0)
         return cls(request, seat, version, _source(seat, request.POST.get(FROM) or request.GET.get("from")))
 
-    def _form(self) -> SubmitForm:
+    @cached_property
+    def queues(self) -> list[ClusterQueue]:
+        return list(queues_open_to(self.seat.team))
+
+    @cached_property
+    def rows(self) -> list[capacity.Row]:
+        """What there is and what is held, in the team's queues."""
+        ids = {queue.pk for queue in self.queues}
+        rows = capacity.rows(capacity.held_by(capacity.admitted()))
+        return [row for row in rows if row.queue.pk in ids]
+
+    @cached_property
+    def _around(self) -> Around:
         at, found = now(), list(prices())
+        gpus = [row for row in self.rows if row.is_gpu]
+        priced = {
+            model: price_at(found, resource="gpu", gpu_model=model, at=at)
+            for model in {row.flavor.gpu_model for row in gpus}
+        }
+        return Around(
+            queues=[queue.name for queue in self.queues],
+            rooms=capacity.models_of(gpus),
+            prices={model: price.amount if price else None for model, price in priced.items()},
+        )
+
+    def _form(self) -> SubmitForm:
         cloned = clone_values(self.source) if self.source else None
-        models = {row.flavor.gpu_model for row in self.rows if row.is_gpu}
-        priced = {m: price_at(found, resource="gpu", gpu_model=m, at=at) for m in models}
         definition = templates.definition_of(self.version)
         form = SubmitForm(
             definition=definition,
             title=self.version.template.title,
-            queues=[queue.name for queue in self.queues],
-            rooms=capacity.models_of(row for row in self.rows if row.is_gpu),
-            prices={model: price.amount if price else None for model, price in priced.items()},
+            around=lambda: self._around,
             data=self.request.POST if self.request.method == "POST" else None,
             values=_reshaped(definition, cloned.values, self.request.GET.get("shape", "")) if cloned else None,
             name=cloned.name if cloned else "",

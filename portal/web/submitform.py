@@ -4,7 +4,7 @@ It checks nothing itself: one definition gives the form, its validation and the 
 where it is read. Field names are those of `catalog.policy.from_form`; the job's own fields begin with "job.".
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -59,15 +59,25 @@ class _Widgets(forms.Form):
         self.fields.update(fields)
 
 
-@dataclass(slots=True)
-class SubmitForm:
-    """A definition's form for one team: unbound from defaults or a cloned job, or bound to what was sent."""
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a form shows beside its definition: the team's queues, and each GPU model's room and price per hour."""
 
-    definition: Definition
-    title: str
     queues: Sequence[str]
     rooms: Sequence[ModelRoom]
     prices: Mapping[str, Decimal | None]
+
+
+@dataclass(slots=True)
+class SubmitForm:
+    """A definition's form for one team: unbound from defaults or a cloned job, or bound to what was sent.
+
+    `around` is asked when the form is shown; a form that was sent and taken is not.
+    """
+
+    definition: Definition
+    title: str
+    around: Callable[[], Around]
     data: QueryDict | None = None
     values: Mapping[str, Any] | None = None
     name: str = ""
@@ -167,9 +177,9 @@ class SubmitForm:
         shown = self._shown()
         flavor, count = shown.get(f"{parameter.name}.flavor", ""), shown.get(f"{parameter.name}.count", "")
         messages = [p.message for p in self.problems if self.field_of(p) == parameter.name]
-        return GpuField(
-            parameter, flavor_options(self.rooms, self.prices, str(flavor)), str(count), messages, f"f-{parameter.name}"
-        )
+        around = self.around()
+        options = flavor_options(around.rooms, around.prices, str(flavor))
+        return GpuField(parameter, options, str(count), messages, f"f-{parameter.name}")
 
     def _shown(self) -> Mapping[str, Any]:
         """By field name: what was sent, else the cloned job's values over the defaults."""
@@ -185,8 +195,9 @@ class SubmitForm:
             fields |= {
                 p.name: parameter_field(p, shown.get(p.name)) for p in self.definition.parameters if p.kind != Kind.GPU
             }
-            if len(self.queues) > 1:
-                fields[QUEUE] = queue_field(self.definition, self.queues)
+            queues = self.around().queues
+            if len(queues) > 1:
+                fields[QUEUE] = queue_field(self.definition, queues)
             self._widgets = _Widgets(fields, self.data, shown)
             # Bound fields show errors only once the form was cleaned, which checks nothing (submitfields.Shown).
             self._widgets.full_clean()

@@ -116,6 +116,19 @@ def test_each_job_is_made_once_though_worker_and_broker_are_killed_during_the_su
     assert len(set(jobs)) == 18
 
 
+def test_a_job_submitted_while_the_broker_is_down_runs_and_is_made_once(portal: Portal) -> None:
+    portal.redis.stop()
+    job = portal.submit("echo without a broker")
+    portal.wait_state(job, "succeeded", seconds=30)
+    (stream,) = portal.wait_log(job)
+    portal.redis.start()
+
+    afterwards = portal.submit("echo with one")
+    portal.wait_state(afterwards, "succeeded")
+    assert portal.member.download(stream["id"]) == b"without a broker\n"
+    assert [len(portal.kube_jobs_of(each)) for each in (job, afterwards)] == [1, 1]
+
+
 def test_case_23_a_creation_whose_answer_came_too_late_is_adopted(portal: Portal) -> None:
     portal.wait_state(portal.submit("true"), "succeeded")
     portal.stop("watch")
