@@ -3,7 +3,6 @@
 import os
 
 from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import AllowedHostsOriginValidator
 from channels.sessions import SessionMiddlewareStack
 from django.core.asgi import get_asgi_application
 
@@ -13,11 +12,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings")
 django_application = get_asgi_application()
 
 from portal.config.urls import websocket_urlpatterns  # noqa: E402
+from portal.live.origin import own_pages_only  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
         "http": django_application,
         # A page of another site may not open a socket with the reader's cookie. Who it is, `live.access` asks itself.
-        "websocket": AllowedHostsOriginValidator(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "websocket": own_pages_only(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

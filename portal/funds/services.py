@@ -8,7 +8,7 @@ from django.db import transaction
 
 from portal.audit import services as audit
 from portal.core.clock import now
-from portal.core.errors import Refused
+from portal.core.errors import Problem, Refused
 from portal.funds import policy, selectors
 from portal.funds.models import Price
 from portal.teams.models import User
@@ -46,9 +46,14 @@ def add_price(
     )
     if problems:
         raise Refused(problems)
-    price = Price.objects.create(
-        resource=resource, gpu_model=gpu_model, amount=amount, currency=currency, valid_from=begin, created_by=actor
+    price, is_new = Price.objects.get_or_create(
+        resource=resource,
+        gpu_model=gpu_model,
+        valid_from=begin,
+        defaults={"amount": amount, "currency": currency, "created_by": actor},
     )
+    if not is_new:  # somebody entered it in this very moment
+        raise Refused(Problem("valid_from", "There is a price from that moment on already. Take a later one."))
     after = {
         "resource": resource,
         "gpu_model": gpu_model,

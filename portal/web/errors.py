@@ -1,7 +1,7 @@
 """The pages for what went wrong. The page for error 500 asks nothing of the database, which may be what failed."""
 
 from django.core.exceptions import RequestDataTooBig
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
@@ -34,6 +34,10 @@ def missing(request: HttpRequest, exception: Exception | None = None) -> HttpRes
 
 
 def broken(request: HttpRequest) -> HttpResponse:
+    if request.path.startswith("/api/"):
+        said = _("The fault is written down on the server. Ask for the thing's state before you repeat this.")
+        body = {"type": "about:blank", "title": _("The server failed"), "status": 500, "detail": said}
+        return JsonResponse(body, status=500, content_type="application/problem+json")
     return _page(
         request,
         500,

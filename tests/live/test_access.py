@@ -56,7 +56,9 @@ async def test_nobody_is_asked_to_sign_in_whatever_the_address(house: House, dia
             assert await (await dial(path, cookies)).code() == 4401
 
 
-@pytest.mark.parametrize("origin", [b"https://evil.example", b"null", b"http://localhost.evil.example", None])
+@pytest.mark.parametrize(
+    "origin", [b"https://evil.example", b"null", b"http://localhost.evil.example", b"http://localhost:9999", None]
+)
 async def test_case_53_a_foreign_null_or_missing_origin_is_refused_before_a_byte(
     house: House, origin: bytes | None
 ) -> None:
