@@ -11,11 +11,14 @@
   const WITHOUT_SOCKET = 4000;
   const GATHER = 150; // changes that come together are one look
   const AFTER = 1500;
+  const SLOW = 5000; // without a connection for so long: "reconnecting"
+  const LOST = 15000; // and for so long: the banner
   const SAY = 30000; // for who reads by ear: at most this often, and only what means something else
   const facts = () => byId("job-now").dataset;
   let socket = null;
   let tries = 0;
-  let lastHeard = Date.now();
+  let lostAt = 0;
+  let nextTry = 0;
   let again = 0;
   let gathering = 0;
   let after = 0;
@@ -150,12 +153,22 @@
 
   // --- The socket --------------------------------------------------------------------------------------------------------------
 
+  /** How long there has been no connection decides what is said of it: nothing, "reconnecting", the banner. */
+  function mark() {
+    const gone = lostAt ? Date.now() - lostAt : 0;
+    if (!lostAt || Beamtime.closed) return;
+    if (gone > LOST) {
+      Beamtime.live?.set("lost", { since: new Date(lostAt), seconds: Math.max(1, Math.ceil((nextTry - Date.now()) / 1000)), retry });
+    } else if (gone > SLOW) {
+      Beamtime.live?.set("reconnecting");
+    }
+  }
+
   function connect() {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     socket = new WebSocket(`${scheme}://${location.host}/ws/v1/jobs/${watch.dataset.job}/`);
     socket.onmessage = (event) => {
-      tries = 0;
-      lastHeard = Date.now();
+      tries = lostAt = 0;
       Beamtime.live?.set("live");
       const message = JSON.parse(event.data);
       if (message.revision !== undefined && message.revision <= Number(facts().revision)) return;
@@ -174,13 +187,12 @@
       if (event.code === 4401) Beamtime.alert?.(byId("bt-alerts").dataset.session, "warning");
       tries += 1;
       const slow = event.code === 4401 || event.code === 4429;
-      const wait = (slow ? 15 : Math.min(15, 2 ** tries * 0.25)) * (0.75 + Math.random() / 2);
-      if (Date.now() - lastHeard > 15000) {
-        Beamtime.live?.set("lost", { since: new Date(lastHeard), seconds: Math.ceil(wait), retry });
-      } else if (Date.now() - lastHeard > 5000 || tries > 2) {
-        Beamtime.live?.set("reconnecting");
-      }
-      again = setTimeout(connect, wait * 1000);
+      const wait = (slow ? 15 : Math.min(15, 2 ** tries * 0.25)) * 1000 * (0.75 + Math.random() / 2);
+      lostAt ||= Date.now();
+      nextTry = Date.now() + wait;
+      again = setTimeout(connect, wait);
+      mark();
+      setTimeout(mark, SLOW + 50);
     };
   }
   function retry() {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import secrets
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -11,6 +12,8 @@ from http.cookies import SimpleCookie
 from urllib.parse import urlsplit
 
 PATIENCE = 30.0
+# uvicorn closes a connection after five idle seconds; a browser dials again before that matters.
+IDLE = 4.0
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Browser:
         self._address = address
         self._line = http.client.HTTPConnection(str(where.hostname), where.port, timeout=PATIENCE)
         self._cookies: dict[str, str] = {}
+        self._used_at = time.monotonic()
 
     def get(self, path: str) -> Page:
         return self._ask("GET", path)
@@ -52,10 +56,13 @@ class Browser:
         assert answer.status == 302, f"{username} cannot sign in: {answer.status}"
 
     def _ask(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Page:
+        if time.monotonic() - self._used_at > IDLE:
+            self._line.close()
         given = {"Cookie": "; ".join(f"{name}={value}" for name, value in self._cookies.items())} | dict(headers or {})
         self._line.request(method, path, body, given | {"Origin": self._address})
         answer = self._line.getresponse()
         text = answer.read().decode()
+        self._used_at = time.monotonic()
         for line in answer.headers.get_all("Set-Cookie") or ():
             self._cookies |= {name: morsel.value for name, morsel in SimpleCookie(line).items()}
         return Page(answer.status, text, answer.headers.get("Location", ""))

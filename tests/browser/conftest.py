@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize, sync_playwright
 
 from tests.browser.demo import PASSWORD, Demo
 from tests.support.debian import find
@@ -21,7 +21,8 @@ QUIET = [
     "--disable-component-update",
     "--disable-sync",
 ]
-DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
+DESKTOP: ViewportSize = {"width": 1440, "height": 900}
+PHONE: ViewportSize = {"width": 360, "height": 740}
 
 
 @pytest.fixture(scope="package")
@@ -77,7 +78,7 @@ def complaints() -> Complaints:
 @pytest.fixture
 def context(chromium: Browser, member_state: Path, demo: Demo) -> Iterator[BrowserContext]:
     """A browser of `member`, who is signed in."""
-    made = chromium.new_context(storage_state=member_state, viewport=DESKTOP, base_url=demo.url)  # type: ignore[arg-type]
+    made = chromium.new_context(storage_state=member_state, viewport=DESKTOP, base_url=demo.url)
     made.set_default_timeout(20_000)
     yield made
     made.close()

@@ -49,7 +49,7 @@ def test_a_newcomer_watches_the_first_job_from_the_queue_to_its_end(chromium: Br
     """Also case 9: the progress bar is one line that changes in place."""
     blocker = demo.submit("script", "holds every H100", queue="gpu", **BLOCKER)
     demo.wait(blocker, "running")
-    context = chromium.new_context(viewport=DESKTOP, base_url=demo.url)  # type: ignore[arg-type]
+    context = chromium.new_context(viewport=DESKTOP, base_url=demo.url)
     page, complaints = context.new_page(), Complaints()
     complaints.listen(page)
     sign_in(page, demo, "member")

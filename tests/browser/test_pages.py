@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import DESKTOP, PHONE, Complaints, sign_in
 from tests.browser.demo import Demo, wait_until
+from tests.browser.test_log import KEEP_SOCKETS
 
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text(encoding="utf-8")
 # Line numbers of a log are 19 px high; "Go to line" does the same (WCAG 2.5.8, equivalent).
@@ -60,8 +62,8 @@ def jobs(demo: Demo) -> Iterator[dict[str, str]]:
 
 
 def addresses(jobs: dict[str, str]) -> list[str]:
-    of_jobs = [f"/teams/vision/jobs/{jobs[name]}/{part}" for name in ("succeeded", "queued") for part in PARTS]
-    return INSIDE + of_jobs + [f"/teams/vision/jobs/{jobs[name]}/" for name in ("running", "failed")]
+    parts = [f"/teams/vision/jobs/{jobs['succeeded']}/{part}" for part in PARTS]
+    return INSIDE + parts + [f"/teams/vision/jobs/{jobs[name]}/" for name in ("queued", "running", "failed")]
 
 
 def visit(page: Page, address: str) -> None:
@@ -90,7 +92,7 @@ def test_axe_finds_nothing_on_any_page(
         visit(page, address)
         if wrong := violations(page):
             found[address] = wrong
-    stranger = chromium.new_context(viewport=DESKTOP, base_url=demo.url)  # type: ignore[arg-type]
+    stranger = chromium.new_context(viewport=DESKTOP, base_url=demo.url)
     page = stranger.new_page()
     complaints.listen(page)
     for address in OUTSIDE:
@@ -119,7 +121,7 @@ def test_no_page_scrolls_sideways_on_a_phone(
         viewport=PHONE,
         base_url=demo.url,
         has_touch=True,
-        color_scheme="dark",  # type: ignore[arg-type]
+        color_scheme="dark",
     )
     page, complaints, found = context.new_page(), Complaints(), {}
     complaints.expected = [r"status of 404"]
@@ -147,12 +149,13 @@ ORDER = """() => ["job-live", "job-log-place", "job-cost", "job-facts"].map(
 def test_the_job_page_in_both_themes(
     chromium: Browser, member_state: Path, demo: Demo, jobs: dict[str, str], tmp_path: Path
 ) -> None:
-    for scheme, background in (("light", "rgb(245, 246, 248)"), ("dark", "rgb(15, 19, 24)")):
+    grounds: dict[Literal["light", "dark"], str] = {"light": "rgb(245, 246, 248)", "dark": "rgb(15, 19, 24)"}
+    for scheme, background in grounds.items():
         context = chromium.new_context(
             storage_state=member_state,
             viewport=DESKTOP,
             base_url=demo.url,
-            color_scheme=scheme,  # type: ignore[arg-type]
+            color_scheme=scheme,
         )
         page = context.new_page()
         page.goto(f"/teams/vision/jobs/{jobs['queued']}/")
@@ -194,6 +197,37 @@ def test_only_what_means_something_else_is_announced(page: Page, demo: Demo) -> 
     expect(page.locator("#job-said")).to_have_text(re.compile(r"^Succeeded: Succeeded after \d+ s It "))
 
 
+def test_a_lost_connection_is_said_and_everything_catches_up(context: BrowserContext, demo: Demo) -> None:
+    """After 15 s (a fast clock here) a banner says since when; what needs the server waits; then it all comes back."""
+    job = demo.script("sleep 300", "stays")
+    demo.wait(job, "running")
+    page, complaints = context.new_page(), Complaints()
+    complaints.expected = ["ERR_INTERNET_DISCONNECTED", "WebSocket connection", "htmx:"]
+    complaints.listen(page)
+    page.clock.install()
+    page.add_init_script(KEEP_SOCKETS)
+    page.goto(f"/teams/vision/jobs/{job}/")
+    expect(page.locator("#live-mark")).to_have_text("Live")
+    context.set_offline(True)
+    page.evaluate("window.sockets.forEach((socket) => socket.close())")
+    wait_until(lambda: fast(page, "lost"), "the banner is there")
+    expect(page.locator("#bt-connection")).to_contain_text("What you see is from then; nothing is lost.")
+    expect(page.get_by_role("button", name="Stop").first).to_be_disabled()
+    demo.cancel(job)
+    demo.wait(job, "cancelled")
+    context.set_offline(False)
+    wait_until(lambda: fast(page, "live"), "the connection is back")
+    expect(page.locator("#bt-connection")).to_be_hidden()
+    expect(page.locator("#job-badge")).to_have_text("Cancelled")
+    assert complaints.unexpected() == []
+
+
+def fast(page: Page, state: str) -> bool:
+    """Whether the live mark says so yet; if not, two seconds more pass at once."""
+    page.clock.fast_forward(2000)
+    return page.locator("#live-mark").get_attribute("data-state") == state
+
+
 def test_the_page_goes_when_the_right_to_see_it_goes(
     context: BrowserContext, chromium: Browser, demo: Demo, jobs: dict[str, str]
 ) -> None:
@@ -201,7 +235,7 @@ def test_the_page_goes_when_the_right_to_see_it_goes(
     page = context.new_page()
     page.goto(f"/teams/vision/jobs/{jobs['running']}/")
     expect(page.locator(".bt-log-row").first).to_contain_text("half a line")
-    office = chromium.new_context(viewport=DESKTOP, base_url=demo.url)  # type: ignore[arg-type]
+    office = chromium.new_context(viewport=DESKTOP, base_url=demo.url)
     lead = office.new_page()
     sign_in(lead, demo, "lead")
     lead.goto("/teams/vision/")

@@ -18,6 +18,7 @@ from portal.usage.models import Interval
 from tests.factories import Site, make_job
 
 _pods = itertools.count(1)
+OUT_OF_MEMORY = "Killed: the container passed its memory limit of 16 GiB. Ask for more memory, or hold less at once."
 TWO_GPUS = WorkSpec(
     image="train/llm:2.6.1", command=("python", "train.py"), cpu_millicores=4000, memory_mib=16_384, gpus=2,
     flavor="h100", time_limit_seconds=8 * 3600,

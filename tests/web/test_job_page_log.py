@@ -4,6 +4,7 @@ import re
 from uuid import uuid4
 
 import pytest
+from asgiref.sync import async_to_sync
 
 from portal.jobs.models import Job, State
 from portal.teams.models import Team, User
@@ -13,7 +14,12 @@ from tests.web.pages import as_person, elements, html, words
 
 
 def body(page: object) -> bytes:
-    return b"".join(iter(page))  # type: ignore[call-overload]
+    """What is streamed, part by part, as a server sends it."""
+
+    async def gathered() -> bytes:
+        return b"".join([part async for part in page])  # type: ignore[attr-defined]
+
+    return async_to_sync(gathered)()
 
 
 def test_the_overview_shows_the_end_of_the_log(site: Site, team: Team, member: User) -> None:
