@@ -477,6 +477,9 @@
         if (event.target.id === "log-stream") event.target.form.requestSubmit();
       });
       this.box.addEventListener("scroll", () => this.scrolled(), { passive: true });
+      // A hand that turns upwards ends following at once: in a fast log the next line would pull the box down again first.
+      this.box.addEventListener("wheel", (event) => event.deltaY < 0 && this.handUp(), { passive: true });
+      this.box.addEventListener("keydown", (event) => ["PageUp", "ArrowUp"].includes(event.key) && this.handUp());
       window.addEventListener("hashchange", () => this.goToHash());
       document.addEventListener("keydown", (event) => this.key(event));
     }
@@ -509,6 +512,10 @@
       else location.hash = hash;
       this.line.value = "";
       this.box.focus({ preventScroll: true });
+    }
+
+    handUp() {
+      if (this.following && this.box.scrollHeight > this.box.clientHeight) this.follow(false);
     }
 
     scrolled() {

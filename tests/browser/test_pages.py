@@ -82,86 +82,82 @@ def violations(page: Page) -> list[str]:
     return found + [f"dark {text}" for text in page.evaluate(RULES, ["color-contrast"])]
 
 
-def test_axe_finds_nothing_on_any_page(
-    context: BrowserContext, chromium: Browser, demo: Demo, jobs: dict[str, str]
-) -> None:
-    page, complaints, found = context.new_page(), Complaints(), {}
-    complaints.expected = [r"status of 404"]
-    complaints.listen(page)
-    for address in addresses(jobs):
-        visit(page, address)
-        if wrong := violations(page):
-            found[address] = wrong
-    stranger = chromium.new_context(viewport=DESKTOP, base_url=demo.url)
-    page = stranger.new_page()
-    complaints.listen(page)
-    for address in OUTSIDE:
-        visit(page, address)
-        if wrong := violations(page):
-            found[address] = wrong
-    stranger.close()
-    assert found == {}
-    assert complaints.unexpected() == []
-
-
 SIDEWAYS = """() => {
   const wide = document.documentElement.clientWidth;
   const over = document.documentElement.scrollWidth - wide;
-  const guilty = over > 0 ? [...document.querySelectorAll("body *")].filter(
-    (it) => it.getBoundingClientRect().right > wide + 1).slice(0, 3).map((it) => it.outerHTML.slice(0, 120)) : [];
-  return [over, guilty];
+  return over <= 0 ? [] : [`${over} px too wide`, ...[...document.querySelectorAll("body *")].filter(
+    (it) => it.getBoundingClientRect().right > wide + 1).slice(0, 3).map((it) => it.outerHTML.slice(0, 120))];
 }"""
 
 
-def test_no_page_scrolls_sideways_on_a_phone(
-    chromium: Browser, member_state: Path, demo: Demo, jobs: dict[str, str], tmp_path: Path
-) -> None:
-    context = chromium.new_context(
-        storage_state=member_state,
-        viewport=PHONE,
-        base_url=demo.url,
-        has_touch=True,
-        color_scheme="dark",
-    )
-    page, complaints, found = context.new_page(), Complaints(), {}
-    complaints.expected = [r"status of 404"]
-    complaints.listen(page)
-    for address in addresses(jobs):
-        visit(page, address)
-        over, guilty = page.evaluate(SIDEWAYS)
-        if over > 0:
-            found[address] = (over, guilty)
-    page.goto(f"/teams/vision/jobs/{jobs['running']}/")
-    page.screenshot(path=tmp_path / "job-phone-dark.png", full_page=True)
-    order = page.evaluate(ORDER)
-    assert found == {}
-    assert order == sorted(order), "the sentence, then the log, the cost, the facts"
-    expect(page.get_by_role("button", name="Stop").first).to_be_in_viewport()
-    expect(page.get_by_role("button", name="Run again").first).to_be_in_viewport()
-    assert complaints.unexpected() == []
-    context.close()
+class Survey:
+    """What is wrong with each page: by the rules of axe, by its width on a phone, by the console."""
+
+    def __init__(self) -> None:
+        self.rules: dict[str, list[str]] = {}
+        self.width: dict[str, list[str]] = {}
+        self.complaints = Complaints()
+        self.complaints.expected = [r"status of 404"]
+
+    def look(self, page: Page, addresses: list[str]) -> None:
+        self.complaints.listen(page)
+        for address in addresses:
+            page.set_viewport_size(DESKTOP)
+            visit(page, address)
+            self._note(self.rules, address, violations(page))
+            page.set_viewport_size(PHONE)
+            self._note(self.width, address, page.evaluate(SIDEWAYS))
+
+    @staticmethod
+    def _note(where: dict[str, list[str]], address: str, wrong: list[str]) -> None:
+        if wrong:
+            where[address] = wrong
+
+
+@pytest.fixture(scope="module")
+def survey(chromium: Browser, member_state: Path, demo: Demo, jobs: dict[str, str]) -> Survey:
+    """Each page is visited once."""
+    found = Survey()
+    for state, places in ((member_state, addresses(jobs)), (None, OUTSIDE)):
+        context = chromium.new_context(storage_state=state, base_url=demo.url)
+        found.look(context.new_page(), places)
+        context.close()
+    return found
+
+
+def test_axe_finds_nothing_on_any_page_in_either_theme(survey: Survey) -> None:
+    assert survey.rules == {}
+
+
+def test_no_page_scrolls_sideways_at_360_pixels(survey: Survey) -> None:
+    assert survey.width == {}
+
+
+def test_no_page_complains_in_the_console(survey: Survey) -> None:
+    assert survey.complaints.unexpected() == []
 
 
 ORDER = """() => ["job-live", "job-log-place", "job-cost", "job-facts"].map(
   (id) => document.getElementById(id).getBoundingClientRect().top)"""
 
 
-def test_the_job_page_in_both_themes(
-    chromium: Browser, member_state: Path, demo: Demo, jobs: dict[str, str], tmp_path: Path
-) -> None:
+def test_on_a_phone_what_matters_comes_first(page: Page, jobs: dict[str, str], tmp_path: Path) -> None:
+    page.set_viewport_size(PHONE)
+    page.goto(f"/teams/vision/jobs/{jobs['running']}/")
+    order = page.evaluate(ORDER)
+    assert order == sorted(order), "the sentence, then the log, the cost, the facts"
+    expect(page.get_by_role("button", name="Stop").first).to_be_in_viewport()
+    expect(page.get_by_role("button", name="Run again").first).to_be_in_viewport()
+    page.screenshot(path=tmp_path / "job-phone.png", full_page=True)
+
+
+def test_the_theme_is_the_systems_unless_one_chose(page: Page, jobs: dict[str, str], tmp_path: Path) -> None:
     grounds: dict[Literal["light", "dark"], str] = {"light": "rgb(245, 246, 248)", "dark": "rgb(15, 19, 24)"}
-    for scheme, background in grounds.items():
-        context = chromium.new_context(
-            storage_state=member_state,
-            viewport=DESKTOP,
-            base_url=demo.url,
-            color_scheme=scheme,
-        )
-        page = context.new_page()
+    for scheme, ground in grounds.items():
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         page.goto(f"/teams/vision/jobs/{jobs['queued']}/")
-        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == background
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
         page.screenshot(path=tmp_path / f"job-{scheme}.png", full_page=True)
-        context.close()
 
 
 def test_a_waiting_page_offers_a_shape_that_starts_now(page: Page, demo: Demo, jobs: dict[str, str]) -> None:

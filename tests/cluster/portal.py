@@ -83,7 +83,7 @@ class Portal(Running):
     def wait(
         self, what: str, job: str, holds: Callable[[dict[str, Any]], object], *, seconds: float = PATIENCE
     ) -> dict[str, Any]:
-        """The job as soon as `holds` is true of it. Fails at once when it is over and that is not what was awaited."""
+        """The job as soon as `holds` is true of it; fails with its whole story after `seconds`."""
         deadline = time.monotonic() + seconds
         while True:
             found = self.job(job)

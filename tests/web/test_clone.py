@@ -1,6 +1,5 @@
 """A form that is filled with what another job had."""
 
-
 import pytest
 from django.test import Client
 
