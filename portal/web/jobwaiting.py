@@ -173,7 +173,7 @@ def waiting_of(page: JobPage, user: User, prices: Sequence[Price], *, may_submit
     """Load what is around a queued job. Four queries."""
     queue = page.job.queue.cluster_queue_id
     held = admitted()
-    everybody = [a for a in waiting(MOST_WAITING) if a.job.queue.cluster_queue_id == queue]
+    everybody = waiting(MOST_WAITING, queue_id=queue)
     wanted = page.work.flavor
     line = [a for a in everybody if not wanted or Want.of(a).flavor in ("", wanted)]
     ids = {a.job_id for a in (*held, *line)}
