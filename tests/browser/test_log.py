@@ -252,6 +252,32 @@ AT_END = """() => {
 }"""
 
 
+NO_SOCKETS = """(() => {
+  window.WebSocket = class {
+    static OPEN = 1;
+    readyState = 3;
+    constructor() { setTimeout(() => this.onclose?.({ code: 1006 })); }
+    close() {}
+  };
+})()"""
+
+
+def test_where_no_socket_gets_through_state_and_log_come_all_the_same(page: Page, demo: Demo) -> None:
+    """By plain requests, a few seconds later; the clock is a fast one here."""
+    job = demo.script("for n in 1 2 3; do echo line $n; sleep 1; done")
+    page.clock.install()
+    page.add_init_script(NO_SOCKETS)
+    page.goto(f"/teams/vision/jobs/{job}/")
+
+    def later() -> bool:
+        page.clock.fast_forward(1000)
+        return bool(page.locator(".bt-log-row--note").count())
+
+    wait_until(later, "the end of the log is there")
+    assert rows(page) == [(1, "line 1"), (2, "line 2"), (3, "line 3")]
+    expect(page.locator("#job-badge")).to_have_text("Succeeded")
+
+
 def test_times_and_wrap_are_the_readers_choice_and_stay(page: Page, demo: Demo) -> None:
     job = demo.script("echo hello; echo " + "long " * 400)
     demo.wait(job, "succeeded")
