@@ -35,8 +35,12 @@ class Demo:
         } | {"BEAMTIME_DATA_DIR": str(folder), "BEAMTIME_DEMO_PASSWORD": PASSWORD, "BEAMTIME_CLUSTER_BACKEND": "local"}
         self.log = (folder / "demo.log").open("wb")
         self.process = self._start("demo", "--port", str(self.port))
-        wait_until(self._answers, "the demo answers")
-        self._token = self._run("token", "member").strip()
+        try:
+            wait_until(self._answers, "the demo answers")
+            self._token = self._run("token", "member").strip()
+        except BaseException:
+            self.close()
+            raise
 
     def _command(self, *words: str) -> list[str]:
         return [sys.executable, str(ROOT / "manage.py"), *words]

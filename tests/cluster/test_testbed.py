@@ -191,7 +191,8 @@ def test_pretended_nodes_run_many_jobs_but_none_that_did_not_ask_for_them(own_cl
     pods = own_cluster.kubectl_json("get", "pods", "-n", namespace)["items"]
     places = {pod["metadata"]["labels"]["batch.kubernetes.io/job-name"]: pod["spec"]["nodeName"] for pod in pods}
     assert places.pop("real") == "gpu-a"
-    assert set(places.values()) == {"kwok-1", "kwok-2"}
+    # Which of the two is the scheduler's choice: pods there end so fast that one node may do for all.
+    assert set(places.values()) <= {"kwok-1", "kwok-2"}
 
 
 def test_an_old_resource_version_is_gone_after_compaction(own_cluster: Cluster, namespace: str) -> None:

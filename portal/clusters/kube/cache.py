@@ -191,7 +191,11 @@ class Cache:
         if known is not None and (known.facts.gone or version < known.version):
             return
         self._identify(entry, thing)
-        entry.pods[uid] = _Pod(facts.pod_facts(thing), version, facts.deletion(thing)[1])
+        found = facts.pod_facts(thing)
+        if known is not None and known.facts.deletion_requested_at is not None:
+            # The kubelet's own last deletion, with a grace of 0, writes its moment over the first one's.
+            found = replace(found, deletion_requested_at=known.facts.deletion_requested_at)
+        entry.pods[uid] = _Pod(found, version, facts.deletion(thing)[1])
 
     def _put_workload(self, entry: _Entry, thing: Object, uid: str) -> None:
         created = facts.metadata(thing).get("creationTimestamp")
