@@ -3,8 +3,9 @@
 VENV ?= .venv
 PORT ?= 8000
 BIN := $(VENV)/bin
-# Arguments for pytest, such as ARGS="tests/jobs -x".
+# Arguments for pytest, such as ARGS="tests/jobs -x", and how many of its processes work side by side.
 ARGS ?=
+WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-reset demo-smoke dev test test-cluster check openapi bench vendor
@@ -79,7 +80,7 @@ demo-smoke:  ## install and start the demo in a fresh folder and run one job thr
 dev: $(VENV)/.installed-requirements-dev.txt  ## make the development environment
 
 test: dev  ## run the whole test suite; ARGS="tests/jobs -x" for a part
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-cluster: dev  ## run the tests on a real Kubernetes with Kueue, made here or named by KUBECONFIG
 	@$(BIN)/python -m pytest -o addopts="-ra --strict-markers --strict-config" $(or $(ARGS),tests/cluster)

@@ -184,8 +184,8 @@ def walk_to(page: Page, tag: str, name: str, most: int = 60) -> None:
 
 
 def test_the_final_cost_comes_by_itself(page: Page, demo: Demo) -> None:
-    """The first job of all has ended a while ago; its note is final without a reload."""
-    (job,) = [job for job in demo.api("jobs/?limit=50")["results"] if job["name"] == "my first job"]
-    page.goto(f"/teams/vision/jobs/{job['id']}/")
+    """A job that ends while its page is open: the note becomes final without a reload."""
+    job = demo.script("sleep 2", gpu={"flavor": "h100", "count": 1})
+    page.goto(f"/teams/vision/jobs/{job}/")
     expect(page.locator("#job-cost")).to_contain_text("Nothing changes it any more.", timeout=40_000)
     expect(page.locator("#job-cost")).to_contain_text("at €2.40 per GPU-hour")
