@@ -17,7 +17,7 @@ from tests.bench.context import Bench
 from tests.bench.table import Row, markdown
 
 # In this order; each is the module of the same name, but for `list`, which is a word of Python's.
-MEASURES = ("demo", "memory", "list", "submit", "dispatch", "backlog", "visible", "chaos")
+MEASURES = ("demo", "memory", "list", "visible", "submit", "dispatch", "backlog", "chaos")
 MODULES = {"list": "joblist"}
 
 

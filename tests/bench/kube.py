@@ -74,6 +74,7 @@ class KubeSite(Running):
         self._stop_queue("Hold")
         try:
             yield
+            self._clear()
         finally:
             self._stop_queue("None")
 
@@ -93,13 +94,11 @@ class KubeSite(Running):
         due = "SELECT count(*) FROM jobs_attempt WHERE due_at IS NOT NULL"
         until("every job to be in the cluster", lambda: not self.asked(due), seconds=PATIENCE, look=0.2)
 
-    def sweep(self) -> None:
-        """Remove the Jobs of finished measures, so that they cost the next one nothing: rows first, then objects."""
+    def _clear(self) -> None:
+        """Remove the Jobs that were held, so that they cost the next measure nothing: rows first, then objects."""
         self.until_settled()
-        self.psql("UPDATE jobs_attempt SET state = 'cancelled', ended_at = now(), withdrawn_at = now() "
-                  "WHERE state NOT IN ('succeeded', 'failed', 'cancelled')")  # fmt: skip
-        self.psql("UPDATE jobs_job SET state = 'cancelled', ended_at = now() "
-                  "WHERE state NOT IN ('succeeded', 'failed', 'cancelled')")  # fmt: skip
+        for table in ("jobs_attempt", "jobs_job"):
+            self.psql(f"UPDATE {table} SET state = 'cancelled', ended_at = now() WHERE ended_at IS NULL")  # noqa: S608
         self.cluster.kubectl("delete", "jobs", "--all", "-n", self.namespace, "--cascade=background", seconds=600)
 
 
