@@ -10,6 +10,7 @@ from .site import CORE_HOUR, GPU_HOUR
 WORDS = r"""
 printf 'grüße \033[31mred\033[0m\n\n  indented\n'
 printf '10%%\r20%%\r'
+sleep 2
 printf 'no line feed at the end'
 """
 
@@ -37,6 +38,7 @@ def test_a_submitted_job_runs_as_a_real_pod_and_everything_agrees_with_kubectl(p
 
     begin, end = condition(pod, "PodScheduled")["lastTransitionTime"], terminated(pod)["finishedAt"]
     seconds = int((moment(end) - moment(begin)).total_seconds())
+    assert seconds >= 2
     held = {row["resource"]: row for row in portal.usage(job)}
     assert {name: row["seconds"] for name, row in held.items()} == dict.fromkeys(held, seconds)
     assert {name: row["units"] for name, row in held.items()} == {"nvidia.com/gpu": 1, "cpu": 0.1, "memory": 0.062}

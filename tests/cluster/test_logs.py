@@ -20,8 +20,8 @@ echo "told $i"
 def test_case_01_a_hundred_thousand_lines_as_fast_as_it_can_each_once_in_order(portal: Portal) -> None:
     job = portal.submit("seq 1 100000")
 
+    portal.wait_state(job, "succeeded")
     (stream,) = portal.wait_log(job)
-    assert portal.job(job)["state"] == "succeeded"
 
     expected = "".join(f"{number}\n" for number in range(1, 100_001)).encode()
     assert portal.kube_log(portal.kube_pods(job)[0]) == expected
