@@ -33,6 +33,11 @@ class KubeSite(Running):
         super().__init__(cluster, folder)
         self.postgres.close()
         self.postgres = PostgresServer(durable=True)
+        self.token = ""
+        self.namespace = f"bt-{self.team}"
+
+    def prepare(self) -> None:
+        """Rows and processes; `close` also ends what is half done."""
         self.manage("migrate", "--verbosity=0")
         self.manage("collectstatic", "--noinput", "--verbosity=0")
         self.manage("site_setup")
@@ -40,7 +45,6 @@ class KubeSite(Running):
         self.manage("shell", "-c", "from tests.cluster.site import make; make()", **people)
         self.inside("password", PASSWORD)
         self.token = self.manage("token", PERSON).strip().splitlines()[-1]
-        self.namespace = f"bt-{self.team}"
         self.start_all()
 
     def client(self) -> Client:
@@ -111,6 +115,7 @@ def site(bench: Bench) -> Iterator[KubeSite]:
         bench.say("starting the portal on the cluster")
         made = KubeSite(cluster, folder)
         try:
+            made.prepare()
             yield made
         finally:
             made.close()
