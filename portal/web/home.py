@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from allauth.mfa.models import Authenticator
-from django.db.models import Case, Count, Q, When
+from django.db.models import Case, Q, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from portal.catalog import selectors as templates
 from portal.core.clock import now
 from portal.jobs.models import ACTIVE, Job, State
+from portal.jobs.selectors import counts
 from portal.teams.models import Team, User
 from portal.teams.policy import Action, SiteRole, may
 from portal.teams.selectors import roles_in, tokens_of
@@ -67,7 +68,7 @@ def page(request: HttpRequest) -> HttpResponse:
 def _mine(user: User) -> list[JobRow]:
     """Going on first, each part with the newest on top. Two queries at most."""
     mine = Job.objects.visible_to(user).filter(submitted_by=user)
-    lately = mine.filter(Q(state__in=ACTIVE) | Q(ended_at__gte=now() - LATELY))
+    lately = mine.filter(Q(ended_at__isnull=True) | Q(ended_at__gte=now() - LATELY))
     going_first = Case(When(state__in=ACTIVE, then=0), default=1)
     return rows_of(list(joblist.some(lately).order_by(going_first, "-submitted_at", "-pk")[:MOST_JOBS]))
 
@@ -76,9 +77,8 @@ def _team_counts(team: Team | None) -> dict[str, int]:
     """What the team has running and waiting. One query."""
     if team is None:
         return {"running": 0, "queued": 0}
-    return Job.objects.filter(team=team).aggregate(
-        running=Count("pk", filter=Q(state=State.RUNNING)), queued=Count("pk", filter=Q(state=State.QUEUED))
-    )
+    found = counts(Job.objects.filter(team=team, state__in=[State.RUNNING, State.QUEUED]))
+    return {"running": found[State.RUNNING], "queued": found[State.QUEUED]}
 
 
 def _role_words(roles: frozenset[SiteRole]) -> str:

@@ -90,8 +90,8 @@ def counts(jobs: JobQuerySet) -> dict[str, int]:
 
 
 def light(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """With the few numbers of the work that a line shows."""
-    return jobs.defer("template_version__definition").annotate(
+    """With the few numbers of the work that a line shows, and nothing of what the page knows, such as the team."""
+    return jobs.select_related(None).defer(None).defer(*HEAVY).annotate(
         gpus=F("work__gpus"),
         runs=F("work__runs"),
         parallelism=F("work__parallelism"),
@@ -100,8 +100,8 @@ def light(jobs: QuerySet[Job]) -> QuerySet[Job]:
 
 
 def some(jobs: JobQuerySet) -> QuerySet[Job]:
-    """Single rows outside a page, with what their lines show and without the work itself."""
-    return light(jobs.defer(*HEAVY).select_related("team", "template_version__template"))
+    """Jobs of several teams: lines that name team and template."""
+    return light(jobs).select_related("team", "template_version__template").defer("template_version__definition")
 
 
 def page(jobs: JobQuerySet, cursor: str) -> JobPage:

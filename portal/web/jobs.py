@@ -57,7 +57,7 @@ def rows(request: HttpRequest, seat: Seat) -> HttpResponse:
     """Some rows of the list as they are now, the counts above it, and how many are newer; for static/js/jobs.js."""
     filters = Filters.of(request.GET)
     asked = _ids(request.GET.getlist("id"))
-    found = joblist.some(jobs_of(seat.user, team=seat.team).filter(pk__in=asked)) if asked else []
+    found = joblist.light(jobs_of(seat.user, team=seat.team).filter(pk__in=asked)) if asked else []
     counts = joblist.counts(joblist.narrowed(seat.user, seat.team, filters, by_state=False))
     newer = joblist.narrowed(seat.user, seat.team, filters)
     context = {

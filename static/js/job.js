@@ -9,7 +9,7 @@
   if (!watch) return;
   const POLL = 10000; // cost and times move on while nothing else changes
   const WITHOUT_SOCKET = 4000;
-  const GATHER = 150; // changes that come together are one look
+  const GATHER = 150; // from one look to the next: what changes meanwhile is one look
   const AFTER = 1500;
   const SLOW = 5000; // without a connection for so long: "reconnecting"
   const LOST = 15000; // and for so long: the banner
@@ -21,6 +21,7 @@
   let nextTry = 0;
   let again = 0;
   let gathering = 0;
+  let looked = 0;
   let after = 0;
   let pending = false; // something was left as it was: it is looked at again when it is let go
   let fetching = false;
@@ -35,8 +36,9 @@
     if (gathering || Beamtime.closed) return;
     gathering = setTimeout(() => {
       gathering = 0;
+      looked = Date.now();
       look();
-    }, GATHER);
+    }, Math.max(0, looked + GATHER - Date.now()));
   }
 
   async function look() {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import signal
 import sys
 import tempfile
 import time
@@ -35,6 +36,8 @@ def main() -> int:
     if unknown:
         parser.error(f"no measure is called {unknown[0]!r}; there are: {' '.join(MEASURES)}")
     names = [name for name in MEASURES if not chosen.measures or name in chosen.measures]
+    # Ended from outside, what was started ends too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with _folder(chosen.keep) as folder:
         bench = Bench(folder, quick=chosen.quick)
         try:

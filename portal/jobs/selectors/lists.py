@@ -48,9 +48,7 @@ def jobs_of(
     if len(search) > LONGEST:
         message = f"It has {len(search):,} characters; a name has {LONGEST} at most. Search for less."
         raise Refused(Problem("q", message, "too_long"))
-    jobs = Job.objects.visible_to(user)
-    if team is not None:
-        jobs = jobs.filter(team=team)
+    jobs = Job.objects.visible_to(user, team=team)
     if states:
         jobs = jobs.filter(state__in=states)
     if mine:
@@ -107,7 +105,8 @@ def _rows(jobs: JobQuerySet, order: tuple[str, str], count: int, shape: Shape) -
 
 def counts(jobs: JobQuerySet) -> dict[State, int]:
     """How many of these jobs are in each state, from the very rows of the list. One query."""
-    found = dict(jobs.order_by().values_list("state").annotate(number=Count("pk")))
+    # Rows, not keys: then the index on team and state answers alone, and no job is read.
+    found = dict(jobs.order_by().values_list("state").annotate(number=Count("*")))
     return {state: found.get(state, 0) for state in State}
 
 

@@ -2,6 +2,7 @@
 
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from functools import lru_cache
 
 from django import template
 from django.conf import settings
@@ -37,6 +38,12 @@ def icon(name: str, label: str = "", extra: str = "") -> SafeString:
 
     A name that is not there, such as one from an older template, is drawn as a box rather than as nothing.
     """
+    return _icon(name, str(label), extra)
+
+
+# A list draws the same few marks in every line; the words in them are the reader's language's.
+@lru_cache(maxsize=512)
+def _icon(name: str, label: str, extra: str) -> SafeString:
     address = f"{static('img/icons.svg')}#{name if name in known_icons() else 'box'}"
     classes = f"bt-icon {extra}".strip()
     if label:
@@ -49,7 +56,11 @@ def icon(name: str, label: str = "", extra: str = "") -> SafeString:
 @register.simple_tag
 def state_badge(state: object, size: str = "") -> SafeString:
     """`{% state_badge job.state %}`: the pill with icon, word and colour; `"large"` stands beside a page title."""
-    known = known_state(state)
+    return _badge(known_state(state), size, get_language())
+
+
+@lru_cache(maxsize=128)
+def _badge(known: State, size: str, _language: str | None) -> SafeString:
     return format_html(
         '<span class="bt-badge bt-badge--{}{}">{}{}</span>',
         known.value,
@@ -227,9 +238,9 @@ def clock(value: datetime | date | None, form: str = "") -> str:
     elif form == "plan":
         words = format_date(local, "D j M Y, H:i")
     elif form == "short":
-        words = format_date(local, "H:i") if day == now.date() else date_words
+        words = f"{local:%H:%M}" if day == now.date() else date_words
     else:
-        time_words = format_date(local, "H:i:s" if form == "seconds" else "H:i")
+        time_words = f"{local:%H:%M:%S}" if form == "seconds" else f"{local:%H:%M}"
         words = time_words if day == now.date() else f"{date_words}, {time_words}"
     return format_html('<time datetime="{0}" title="{0}">{1}</time>', exact, words)
 
