@@ -11,7 +11,9 @@ from rest_framework.reverse import reverse
 from portal.costs.models import ChargeLine
 from portal.funds.models import Price
 from portal.jobs.models import Attempt, Event, Job, Pod
-from portal.logs.models import Stream
+from portal.logs import selectors as logs
+from portal.logs.models import Gap, Stream
+from portal.logs.policy import gap_words
 from portal.teams.models import Team
 from portal.usage.models import Interval
 
@@ -91,23 +93,40 @@ class EventSerializer(serializers.ModelSerializer[Event]):
         fields = ["at", "attempt", "source", "kind", "message"]
 
 
+class GapSerializer(serializers.ModelSerializer[Gap]):
+    before = serializers.IntegerField(source="before_line", help_text="The first line behind what is missing.")
+    words = serializers.SerializerMethodField(help_text="Which lines are missing, and why.")
+
+    class Meta:
+        model = Gap
+        fields = ["before", "cause", "after_ns", "until_ns", "lines", "bytes", "words"]
+
+    def get_words(self, gap: Gap) -> str:
+        return gap_words(gap)
+
+
 class StreamSerializer(serializers.ModelSerializer[Stream]):
     attempt = serializers.IntegerField(source="attempt_number")
     pod = serializers.CharField(source="pod_name")
     index = serializers.IntegerField(source="pod_index")
     lines = serializers.SerializerMethodField(help_text="Lines stored so far; the last has this number.")
     complete = serializers.SerializerMethodField(help_text="Nothing will follow.")
+    trouble = serializers.SerializerMethodField(help_text="What is missing, in sentences; empty while all is well.")
+    gaps = GapSerializer(many=True)
 
     class Meta:
         model = Stream
-        fields = ["id", "attempt", "pod", "pod_uid", "index", "container", "restart", "lines", "bytes", "complete",
-                  "trouble"]  # fmt: skip
+        fields = ["id", "attempt", "pod", "pod_uid", "index", "container", "restart", "source", "lines", "bytes",
+                  "complete", "sha256", "trouble", "gaps"]  # fmt: skip
 
     def get_lines(self, stream: Stream) -> int:
         return stream.next_line - 1
 
     def get_complete(self, stream: Stream) -> bool:
         return stream.completed_at is not None
+
+    def get_trouble(self, stream: Stream) -> str:
+        return logs.trouble_of(stream)
 
 
 class LineSerializer(serializers.Serializer[Any]):

@@ -240,13 +240,16 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
 
 # --- tasks ---------------------------------------------------------------------------------------------------------
 
-CELERY_BROKER_URL = REDIS_URL or "memory://localhost/"
-CELERY_BROKER_TRANSPORT_OPTIONS = (
+REDIS_BROKER: dict[str, Any] = {
     # Tasks are short; an unacknowledged one comes back after two minutes, and the row's claim keeps it harmless.
-    {"visibility_timeout": 120, "socket_connect_timeout": 1, "socket_timeout": 5}
-    if REDIS_URL
-    else {"polling_interval": 0.05}
-)
+    "visibility_timeout": 120,
+    "socket_connect_timeout": 1,
+    "socket_timeout": 5,
+    # A deed whose hint finds no broker must not wait for it: it holds a connection to the database.
+    "max_retries": 0,
+}
+CELERY_BROKER_URL = REDIS_URL or "memory://localhost/"
+CELERY_BROKER_TRANSPORT_OPTIONS = REDIS_BROKER if REDIS_URL else {"polling_interval": 0.05}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True

@@ -3,8 +3,23 @@
 import uuid
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from portal.jobs.models import Job
+
+
+class Source(models.TextChoices):
+    FOLLOWER = "follower", _("The log endpoint of the cluster")
+    COLLECTOR = "collector", _("The collector on the node")
+
+
+class Cause(models.TextChoices):
+    """Why lines are missing. The words for people are `policy.gap_words`'s."""
+
+    ROTATED = "rotated", _("Rotated away while nobody was reading")
+    SKIPPED = "skipped", _("Left out by the log endpoint at a rotation")
+    DELETED = "deleted", _("The pod was deleted before its log was read to the end")
+    FULL = "full", _("More than the job may store")
 
 
 class Stream(models.Model):
@@ -27,8 +42,15 @@ class Stream(models.Model):
     open_text = models.TextField(blank=True)
     # Set when the container has ended and everything it said is stored.
     completed_at = models.DateTimeField(null=True, blank=True)
-    # Why the end could not be had, in a sentence; "" while all is well.
-    trouble = models.CharField(max_length=300, blank=True)
+    # Who may add lines: the portal's own follower, or the collector on the node (README.md).
+    source = models.CharField(max_length=16, choices=Source.choices, default=Source.FOLLOWER)
+    # Everything before this line lies in segments, everything from it on in chunks.
+    sealed_line = models.PositiveBigIntegerField(default=1)
+    # Set once all of a complete stream lies in segments; the digest is of its whole text, in hexadecimal.
+    sealed_at = models.DateTimeField(null=True, blank=True)
+    sha256 = models.CharField(max_length=64, blank=True)
+    # Set when the text was deleted at the end of the team's retention; number, bytes and digest stay.
+    expired_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -57,3 +79,50 @@ class Chunk(models.Model):
 
     def __str__(self) -> str:
         return f"lines {self.first_line} to {self.first_line + self.lines - 1}"
+
+
+class Segment(models.Model):
+    """Many consecutive lines of a stream, compressed and never changed again (`store/blocks.py`)."""
+
+    stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="segments")
+    first_line = models.PositiveBigIntegerField()
+    lines = models.PositiveIntegerField()
+    first_byte = models.PositiveBigIntegerField()
+    # Of the text before compression.
+    bytes = models.PositiveIntegerField()
+    sha256 = models.CharField(max_length=64)
+    # Where each block begins: see `store/blocks.py`.
+    index = models.BinaryField()
+    # The blocks; null when they lie in the object store under `key`.
+    data = models.BinaryField(null=True)
+    key = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ["stream", "first_line"]
+        constraints = [models.UniqueConstraint(fields=["stream", "first_line"], name="segment_once")]
+
+    def __str__(self) -> str:
+        return f"lines {self.first_line} to {self.first_line + self.lines - 1}"
+
+
+class Gap(models.Model):
+    """Lines that were written and could not be had: before which line of ours, between which times, and why."""
+
+    stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="gaps")
+    # The first line behind the gap; `next_line` of the stream if nothing has followed yet.
+    before_line = models.PositiveBigIntegerField()
+    cause = models.CharField(max_length=16, choices=Cause.choices)
+    # Time of the last record before it and of the first behind it, nanoseconds since the epoch; None: not known.
+    after_ns = models.BigIntegerField(null=True, blank=True)
+    until_ns = models.BigIntegerField(null=True, blank=True)
+    # How many are missing, where that is known.
+    lines = models.PositiveBigIntegerField(null=True, blank=True)
+    bytes = models.PositiveBigIntegerField(null=True, blank=True)
+    noticed_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["stream", "before_line"]
+        constraints = [models.UniqueConstraint(fields=["stream", "before_line", "cause"], name="gap_once")]
+
+    def __str__(self) -> str:
+        return f"before line {self.before_line}: {self.cause}"

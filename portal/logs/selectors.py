@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 
 from portal.core.errors import Missing
 from portal.jobs.models import Job
-from portal.logs.models import Stream
-from portal.logs.policy import decode
+from portal.logs.models import Gap, Stream
+from portal.logs.policy import decode, gap_words
 from portal.logs.specs import Line, Page, Record
 from portal.logs.store import store
 from portal.teams.models import User
@@ -20,8 +20,8 @@ _MOST_BYTES = 4 * 1024 * 1024
 
 
 def streams_of(job: Job) -> QuerySet[Stream]:
-    """All streams of a job: by attempt, pod, container start."""
-    return Stream.objects.filter(job=job)
+    """All streams of a job with their gaps: by attempt, pod, container start. Two queries."""
+    return Stream.objects.filter(job=job).prefetch_related("gaps")
 
 
 def stream_for(user: User, stream_id: UUID | str) -> Stream:
@@ -97,6 +97,16 @@ def stored_since(stream_id: UUID, time_ns: int, *, slack_ns: int) -> Iterator[Re
 def unfinished_in(cluster: str) -> QuerySet[Stream]:
     """The streams of one cluster that have no end yet."""
     return Stream.objects.filter(completed_at__isnull=True, job__queue__cluster_queue__cluster__name=cluster)
+
+
+def gaps_of(stream: Stream) -> list[Gap]:
+    """What is missing in a stream, in the order of its lines. One query."""
+    return list(stream.gaps.all())
+
+
+def trouble_of(stream: Stream) -> str:
+    """What is missing in a stream, in sentences; "" while all is well. One query, none if the gaps are prefetched."""
+    return " ".join(gap_words(gap) for gap in stream.gaps.all())
 
 
 def all_complete(*, job_id: UUID | str, attempt_number: int) -> bool:

@@ -15,7 +15,7 @@ from portal.clusters.gateway import Backend
 from portal.clusters.specs import ClusterError, ContainerRef, LogGone
 from portal.core.leases import Fence, FencedOff
 from portal.logs import selectors, services
-from portal.logs.models import Stream
+from portal.logs.models import Cause, Stream
 from portal.watch.desk import DATABASE_DOWN, Backoff, Desk, wait_for
 from portal.watch.overlap import keys_of
 from portal.watch.reading import Reading, Stale
@@ -30,8 +30,6 @@ SLACK_NS = NANO
 DRAIN = 3.0
 # Seconds after which a follower lends its place to another, if one is waiting; and between two looks.
 TURN, LOOK = 30.0, 5.0
-
-GONE = "The last lines may be missing: the pod was deleted before its log was read to the end."
 
 
 class _Next(Enum):
@@ -112,19 +110,19 @@ class Follower:
             except LogGone as error:
                 if error.passing and not self.gone:
                     raise
-                await self._complete(stream, trouble=GONE)
+                await self._complete(stream, missing=Cause.DELETED)
                 return _Next.DONE
         if added:
             self._backoff.reset()
         # A clean end of the stream proves nothing: a container that has ended is read once more, from its last second
         # on, until that adds nothing.
         if final and closed and not added:
-            await self._complete(stream, trouble="")
+            await self._complete(stream, missing=None)
             return _Next.DONE
         return _Next.AT_ONCE if self.ended.is_set() or not closed else _Next.AFTER_A_PAUSE
 
-    async def _complete(self, stream: Stream, *, trouble: str) -> None:
-        await self._desk.call(services.complete, stream_id=stream.pk, trouble=trouble, fence=self._fence)
+    async def _complete(self, stream: Stream, *, missing: Cause | None) -> None:
+        await self._desk.call(services.complete, stream_id=stream.pk, missing=missing, fence=self._fence)
 
     async def _pause(self) -> None:
         """A growing pause, cut short by the container's end (once) and by the order to stop."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from portal.core.leases import Fence
 from portal.logs import services
-from portal.logs.models import Stream
+from portal.logs.models import Cause, Stream
 from portal.logs.specs import Record
 from portal.watch.desk import DATABASE_DOWN, Backoff, Desk
 from portal.watch.overlap import Overlap
@@ -20,8 +20,6 @@ MOST_LINES = 1000
 # Seconds that a line, and the state of an unfinished line, may wait for company.
 LINES_WAIT = 0.1
 OPEN_WAIT = 0.2
-
-GAP = "Lines may be missing before line {line:,}: the log was rotated while nobody was reading."
 
 
 class Stale(Exception):
@@ -38,7 +36,7 @@ class Reading:
         self.added = 0
         # Loop time by which something should be stored; None while there is nothing.
         self.due: float | None = None
-        self._stream_id, self._next_line = stream.pk, stream.next_line
+        self._stream_id, self._next_line, self._last_ns = stream.pk, stream.next_line, stream.last_time_ns
         self._parser = Parser(resumed=resumed, last_ns=stream.last_time_ns)
         self._overlap = Overlap(stored)
         self._gap_told = False
@@ -64,8 +62,15 @@ class Reading:
         self.due = None
         open_text = self._parser.open_text if self._overlap.settled else ""
         if self._overlap.gap and not self._gap_told:
-            trouble = GAP.format(line=self._next_line)
-            await self._desk.call(services.note_trouble, stream_id=self._stream_id, trouble=trouble, fence=self._fence)
+            await self._desk.call(
+                services.note_gap,
+                stream_id=self._stream_id,
+                before_line=self._next_line,
+                cause=Cause.ROTATED,
+                after_ns=self._last_ns,
+                until_ns=self._records[0].time_ns if self._records else None,
+                fence=self._fence,
+            )
             self._gap_told = True
         if self._records or open_text != self._open:
             await self._append(open_text)

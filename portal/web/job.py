@@ -130,6 +130,7 @@ def _log_context(stream: Stream | None, first: int | None = None) -> dict[str, A
     page = logs.lines(stream, begin, most)
     return {
         "stream": stream,
+        "trouble": logs.trouble_of(stream),
         "rows": [(line.n, line.time_ns // 1_000_000, display_text(line.text)) for line in page.lines],
         "open_text": display_text(page.open_text),
         "first": page.first,

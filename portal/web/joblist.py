@@ -91,11 +91,16 @@ def counts(jobs: JobQuerySet) -> dict[str, int]:
 
 def light(jobs: QuerySet[Job]) -> QuerySet[Job]:
     """With the few numbers of the work that a line shows, and nothing of what the page knows, such as the team."""
-    return jobs.select_related(None).defer(None).defer(*HEAVY).annotate(
-        gpus=F("work__gpus"),
-        runs=F("work__runs"),
-        parallelism=F("work__parallelism"),
-        limit_seconds=F("work__time_limit_seconds"),
+    return (
+        jobs.select_related(None)
+        .defer(None)
+        .defer(*HEAVY)
+        .annotate(
+            gpus=F("work__gpus"),
+            runs=F("work__runs"),
+            parallelism=F("work__parallelism"),
+            limit_seconds=F("work__time_limit_seconds"),
+        )
     )
 
 

@@ -2,7 +2,7 @@
 
 from portal.jobs.models import Job
 from portal.logs import selectors, services
-from portal.logs.models import Stream
+from portal.logs.models import Cause, Stream
 from portal.logs.specs import Record
 from tests import factories
 
@@ -26,12 +26,13 @@ def test_only_the_page_that_reaches_the_end_says_complete(stream: Stream) -> Non
 
 
 def test_trouble_is_kept_once_and_the_first_end_counts(stream: Stream) -> None:
-    services.note_trouble(stream_id=stream.pk, trouble="Lines may be missing before line 5.")
-    services.note_trouble(stream_id=stream.pk, trouble="Lines may be missing before line 5.")
-    services.complete(stream_id=stream.pk, trouble="The pod is gone.")
-    services.complete(stream_id=stream.pk, trouble="Something else.")
-    stream.refresh_from_db()
-    assert stream.trouble == "Lines may be missing before line 5. The pod is gone."
+    for _ in range(2):
+        services.note_gap(stream_id=stream.pk, before_line=5, cause=Cause.ROTATED)
+        services.complete(stream_id=stream.pk, missing=Cause.DELETED)
+    services.complete(stream_id=stream.pk, missing=Cause.FULL)
+    assert [gap.cause for gap in selectors.gaps_of(stream)] == [Cause.DELETED, Cause.ROTATED]
+    assert "before line 5" in selectors.trouble_of(stream)
+    assert "the pod was deleted" in selectors.trouble_of(stream)
 
 
 def test_an_attempt_is_complete_when_each_of_its_streams_is(job: Job, stream: Stream) -> None:

@@ -18,6 +18,7 @@ from portal.watch import follower as module
 from portal.watch.desk import Backoff, Desk
 from portal.watch.follower import Follower
 from portal.watch.slots import Slots
+from tests.support.troubles import trouble_of
 from tests.watch.cluster import NOON_NS, FakeCluster
 from tests.watch.conftest import until
 
@@ -87,7 +88,7 @@ async def test_a_log_is_stored_as_it_was_written(cluster: FakeCluster, job: Job,
     assert await finished(follower)
     text, stream = await stored()
     assert text == b"one\n\n\x00\xff three\r\npart of a line"
-    assert (stream.next_line, stream.trouble, stream.completed_at is not None) == (5, "", True)
+    assert (stream.next_line, await trouble_of(stream), stream.completed_at is not None) == (5, "", True)
 
 
 @pytest.mark.parametrize("portion", [3, 50, 4096, 1_000_000])
@@ -105,7 +106,7 @@ async def test_50_broken_connections_lose_and_double_nothing(
     assert await finished(follower, 60)
     text, stream = await stored()
     assert text == b"".join(text for _, text in written)
-    assert stream.trouble == ""
+    assert await trouble_of(stream) == ""
 
 
 async def test_case_45_a_clean_end_of_the_stream_is_not_the_end_of_the_log(
@@ -210,7 +211,7 @@ async def test_a_log_that_can_no_longer_be_read_is_complete_and_says_so(
     assert await running
     text, stream = await stored()
     assert text == b"seen\n"
-    assert stream.trouble == module.GONE
+    assert (await trouble_of(stream)).startswith("The last lines may be missing: the pod was deleted")
     # Log trouble says nothing about the job.
     assert await Job.objects.values_list("state", flat=True).aget() == State.RUNNING
 
@@ -233,7 +234,9 @@ async def test_a_rotated_log_with_a_hole_says_where_lines_may_be_missing(
     assert await finished(second)
     text, stream = await stored()
     assert text == b"".join(text for _, text in everything[:20] + everything[60:])
-    assert stream.trouble == "Lines may be missing before line 21: the log was rotated while nobody was reading."
+    assert (
+        await trouble_of(stream) == "Lines may be missing before line 21: the log was rotated while nobody was reading."
+    )
 
 
 async def test_lines_wait_for_a_database_that_is_down(

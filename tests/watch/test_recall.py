@@ -21,6 +21,7 @@ from portal.usage import services as usage
 from portal.usage.models import Interval
 from portal.watch import runner
 from portal.watch.desk import Backoff
+from tests.support.troubles import trouble_of
 from tests.watch.cluster import NOON_NS, FakeCluster
 from tests.watch.conftest import until
 
@@ -90,7 +91,7 @@ async def assert_closed_as_an_estimate() -> None:
     assert (interval.ended_at, interval.estimated) == (NOON + timedelta(seconds=30), True)
     stream = await Stream.objects.aget()
     assert stream.completed_at is not None
-    assert stream.trouble
+    assert await trouble_of(stream)
     assert (await Pod.objects.aget()).gone
 
 
@@ -146,7 +147,7 @@ async def test_a_log_left_unfinished_is_finished_although_all_else_is_stored(
         await until(lambda: _true(len(cluster.expected or {}) == 1))
         cluster.facts.put_nowait(replace(facts, job=None, job_gone=True, gone_at=NOON, pods=()))
         await until(stored)
-    assert (await Stream.objects.aget()).trouble
+    assert await trouble_of(await Stream.objects.aget())
 
 
 async def _true(holds: bool) -> bool:

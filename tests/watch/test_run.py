@@ -30,6 +30,7 @@ from portal.logs.models import Stream
 from portal.usage.models import Interval
 from portal.watch import runner
 from portal.watch.desk import Backoff
+from tests.support.troubles import trouble_of
 from tests.watch.cluster import NOON_NS, FakeCluster
 from tests.watch.conftest import until
 
@@ -259,7 +260,7 @@ async def test_case_31_a_job_deleted_behind_the_portal_s_back_closes_what_it_hel
         await until(stored)
     assert (await Interval.objects.aget()).ended_at == gone_at
     stream = await Stream.objects.aget()
-    assert (stream.completed_at is not None, stream.trouble != "") == (True, True)
+    assert (stream.completed_at is not None, await trouble_of(stream) != "") == (True, True)
 
 
 async def test_it_waits_for_a_cluster_that_is_not_known_yet(cluster: FakeCluster, transactional_db: None) -> None:

@@ -25,6 +25,7 @@ from portal.teams.models import Membership, Role, Team, User
 from portal.usage.models import Interval
 from portal.watch import runner
 from tests import factories
+from tests.support.troubles import trouble_of
 from tests.watch.conftest import until
 
 pytestmark = pytest.mark.asyncio
@@ -121,7 +122,7 @@ async def test_a_program_is_followed_from_its_first_byte_to_its_last(backend: Lo
     assert job.state == State.SUCCEEDED
     stream = await Stream.objects.aget()
     assert await sync_to_async(lambda: b"".join(logs.content(stream)))() == SAID
-    assert (stream.next_line, stream.trouble, stream.open_text) == (20_006, "", "")
+    assert (stream.next_line, await trouble_of(stream), stream.open_text) == (20_006, "", "")
     page = await sync_to_async(logs.lines)(stream, 2, 1)
     assert page.lines[0].text == "ü in two writes"
     rows = {row.resource: row async for row in Interval.objects.all()}

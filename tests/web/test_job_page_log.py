@@ -7,6 +7,8 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from portal.jobs.models import Job, State
+from portal.logs.models import Cause
+from portal.logs.services import note_gap
 from portal.teams.models import Team, User
 from tests.factories import Site
 from tests.web.job_stories import PARTS, TWO_GPUS, address, ago, log_of, pod_of, runs, story
@@ -133,8 +135,8 @@ def test_a_log_without_a_line_says_why(site: Site, team: Team, member: User) -> 
 def test_trouble_with_a_log_is_said_below_it(site: Site, team: Team, member: User) -> None:
     job = runs(site, team, member)
     stream = log_of(job, "a line", done=True)
-    type(stream).objects.update(trouble="The pod was gone before its last lines were read.")
-    assert "The pod was gone before its last lines were read. 1 lines, complete" in words(
+    note_gap(stream_id=stream.pk, before_line=2, cause=Cause.DELETED)
+    assert "the pod was deleted before its log was read to the end. 1 lines, complete" in words(
         as_person(member).get(address(job))
     )
 

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import time
 from collections.abc import Mapping
 from functools import lru_cache, partial
 
@@ -15,13 +14,12 @@ from redis.retry import Retry
 from portal.core.bus.fanout import Message
 from portal.core.bus.process import hub
 from portal.core.bus.reader import STREAM
+from portal.core.rest import Rest
 
 logger = logging.getLogger(__name__)
 
 # Bounds what the stream costs; a reader that falls this far behind reads the store.
 MAX_LENGTH = 20_000
-# Seconds for which nothing is sent after Redis did not answer in time: a deed must not wait for it again and again.
-_REST = 5.0
 
 
 def announce(topic: str, **facts: object) -> None:
@@ -48,17 +46,17 @@ class _Sender:
         self._client: redis.Redis = redis.Redis.from_url(
             url, socket_timeout=1, socket_connect_timeout=1, retry=Retry(NoBackoff(), 0)
         )
-        self._resting_until = 0.0
+        self._rest = Rest(5.0)
 
     def send(self, topic: str, facts: Mapping[str, object]) -> None:
         """Raises `redis.RedisError`; at once while Redis is known to hang."""
-        if time.monotonic() < self._resting_until:
+        if self._rest.on:
             raise redis.TimeoutError("Redis did not answer a moment ago")
         fields: dict[str | bytes, str | bytes] = {"topic": topic, "facts": json.dumps(facts)}
         try:
             self._client.xadd(STREAM, fields, maxlen=MAX_LENGTH, approximate=True)  # type: ignore[arg-type]
         except redis.TimeoutError:
-            self._resting_until = time.monotonic() + _REST
+            self._rest.begin()
             raise
 
 

@@ -5,18 +5,17 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('catalog', '0002_published_versions_are_fixed'),
-        ('jobs', '0001_initial'),
-        ('quotas', '0001_initial'),
-        ('teams', '0001_initial'),
+        ("catalog", "0002_published_versions_are_fixed"),
+        ("jobs", "0001_initial"),
+        ("quotas", "0001_initial"),
+        ("teams", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(fields=['submitted_by', 'ended_at'], name='jobs_of_person_by_end'),
+            model_name="job",
+            index=models.Index(fields=["submitted_by", "ended_at"], name="jobs_of_person_by_end"),
         ),
     ]

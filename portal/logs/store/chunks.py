@@ -1,8 +1,8 @@
-"""Where the lines lie. A small interface, so that an object store may stand behind it one day; today the database."""
+"""The newest lines of a stream, as rows that may still be merged."""
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import F, QuerySet
@@ -16,22 +16,6 @@ from portal.logs.specs import Record
 _FETCH = 64
 # How many small chunks a merge may swallow: each is at least twice as long as the next, so ten span CHUNK_LINES.
 _LOOK_BACK = 10
-
-
-class Store(Protocol):
-    """Numbered lines of streams. Every method works in the caller's transaction, if there is one."""
-
-    def append(self, stream_id: UUID, *, first_line: int, first_byte: int, records: Sequence[Record]) -> None:
-        """Add lines behind the last. The caller has moved the stream's cursor, and so owns these numbers."""
-
-    def read(self, stream_id: UUID, *, first: int, limit: int, max_bytes: int) -> list[Record]:
-        """Lines `first` and following: at most `limit`, and none behind the one that reaches `max_bytes`."""
-
-    def backwards(self, stream_id: UUID) -> Iterator[Record]:
-        """All lines, the newest first."""
-
-    def content(self, stream_id: UUID) -> Iterator[bytes]:
-        """The text from its first byte on, in portions of bounded size."""
 
 
 class _Text(NamedTuple):
@@ -158,11 +142,3 @@ def _pack(records: Sequence[Record]) -> tuple[bytes, bytes]:
 def _read(rows: QuerySet[Chunk]) -> list[_Text]:
     fields = rows.values_list("first_line", "first_byte", "data", "times")
     return [_Text(line, byte, bytes(data), bytes(times)) for line, byte, data, times in fields]
-
-
-_STORE: Store = DatabaseStore()
-
-
-def store() -> Store:
-    """The store of this site."""
-    return _STORE
