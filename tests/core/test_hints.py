@@ -38,7 +38,7 @@ class DeafBroker:
 @pytest.fixture
 def deaf(monkeypatch: pytest.MonkeyPatch) -> Iterator[DeafBroker]:
     """The portal's own Celery settings, with a broker that does not answer."""
-    before = current_app._get_current_object()
+    before = current_app._get_current_object()  # type: ignore[attr-defined]
     with closing(DeafBroker()) as broker:
         app = Celery("deaf", broker=broker.url, set_as_current=True)
         app.conf.broker_transport_options = settings.REDIS_BROKER
