@@ -1,0 +1,7 @@
+"""`python -m portal.cli`."""
+
+import sys
+
+from portal.cli.main import main
+
+sys.exit(main())
