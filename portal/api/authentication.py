@@ -39,7 +39,7 @@ class TokenAuthentication(BaseAuthentication):
 class ScopePermission(BasePermission):
     """Signed in; and a token that may only read does only that."""
 
-    message = "This token may only read. Make one with the scope “read and write” under API tokens."
+    message = "This token may only read. Make one that may “read, submit and cancel” under API tokens."
 
     def has_permission(self, request: Request, view: View) -> bool:
         if isinstance(request.user, AnonymousUser) or not request.user.is_active:

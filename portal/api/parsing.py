@@ -1,7 +1,7 @@
 """Reading what programs send: bounded JSON bodies and numbers of the query string."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from rest_framework.exceptions import APIException, ParseError
@@ -61,3 +61,11 @@ def whole_number(request: Request, name: str, *, default: int, least: int, most:
     if not (text.isascii() and text.isdecimal() and len(text) <= 18) or not least <= int(text) <= most:
         raise Refused(Problem(name, f"“{text[:30]}” is not a whole number from {least:,} to {most:,}.", "out_of_range"))
     return int(text)
+
+
+def choice(request: Request, name: str, words: Sequence[str]) -> str:
+    """One of a few words of the query string, the first if left out. Raises `Refused` naming them."""
+    text = request.query_params.get(name) or words[0]
+    if text not in words:
+        raise Refused(Problem(name, f"“{text[:30]}” is none of {', '.join(words)}.", "unknown"))
+    return text

@@ -9,7 +9,7 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from portal.core.errors import Conflicting, Forbidden, Missing, Problem, Refused
+from portal.core.errors import Conflicting, Forbidden, Gone, Missing, Problem, Refused, Unavailable
 
 MEDIA_TYPE = "application/problem+json"
 NOT_FOUND = "This does not exist, or it is not open to you."
@@ -21,10 +21,12 @@ _TITLES = {
     405: "Method not allowed",
     406: "Not acceptable",
     409: "In conflict with what was done before",
+    410: "Expired",
     413: "Too large",
     415: "Unsupported media type",
     422: "Refused",
     429: "Too many requests",
+    503: "Not reachable now",
 }
 
 
@@ -57,6 +59,10 @@ def _translate(error: Exception) -> Response | None:
             return problem(status.HTTP_422_UNPROCESSABLE_ENTITY, str(error), error.problems)
         case Conflicting():
             return problem(status.HTTP_409_CONFLICT, str(error))
+        case Gone():
+            return problem(status.HTTP_410_GONE, str(error))
+        case Unavailable():
+            return problem(status.HTTP_503_SERVICE_UNAVAILABLE, str(error), headers={"Retry-After": "10"})
         case Missing() | Http404():
             return problem(status.HTTP_404_NOT_FOUND, NOT_FOUND)
         case TooManyFieldsSent():

@@ -1,5 +1,6 @@
 """Shapes of requests and answers. They translate; they decide nothing."""
 
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -113,11 +114,18 @@ class StreamSerializer(serializers.ModelSerializer[Stream]):
     complete = serializers.SerializerMethodField(help_text="Nothing will follow.")
     trouble = serializers.SerializerMethodField(help_text="What is missing, in sentences; empty while all is well.")
     gaps = GapSerializer(many=True)
+    expires_at = serializers.SerializerMethodField(
+        help_text="When its text is deleted by the team's rule; null: never."
+    )
+    expired_at = serializers.DateTimeField(help_text="When its text was deleted; number, bytes and digest stay.")
 
     class Meta:
         model = Stream
         fields = ["id", "attempt", "pod", "pod_uid", "index", "container", "restart", "source", "lines", "bytes",
-                  "complete", "sha256", "trouble", "gaps"]  # fmt: skip
+                  "complete", "sha256", "trouble", "gaps", "expires_at", "expired_at"]  # fmt: skip
+
+    def get_expires_at(self, stream: Stream) -> datetime | None:
+        return logs.expires_at(stream)
 
     def get_lines(self, stream: Stream) -> int:
         return stream.next_line - 1

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from portal.api.base import View
 from portal.api.parsing import whole_number
 from portal.api.serializers import LinesSerializer, StreamSerializer
+from portal.core.errors import Gone
 from portal.logs import selectors as logs
 
 _LAST = 10**15
@@ -44,6 +45,8 @@ class StreamLines(View):
         first = whole_number(request, "from", default=1, least=1, most=_LAST)
         limit = whole_number(request, "limit", default=1000, least=1, most=logs.MOST_LINES)
         page = logs.lines(stream, first, limit)
+        if page.expired:
+            raise Gone(page.expired)
         body: dict[str, Any] = {
             "from": page.first,
             "to": page.next,
@@ -58,6 +61,8 @@ class StreamDownload(View):
     def get(self, request: Request, stream_id: str) -> StreamingHttpResponse:
         """The text byte for byte, as the container wrote it."""
         stream = logs.stream_for(self.me(), stream_id)
+        if stream.expired_at is not None:
+            raise Gone(logs.expired_words(stream))
         answer = StreamingHttpResponse(logs.content_async(stream), content_type="text/plain; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="{stream.pod_name}-{stream.container}.log"'
         answer["X-Content-Type-Options"] = "nosniff"

@@ -4,7 +4,7 @@ from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.permissions import AllowAny
 
-from portal.api import catalog, jobs, records, streams
+from portal.api import catalog, joblines, jobs, logsearch, records, streams
 from portal.api.notfound import NoSuchAddress
 
 app_name = "api"
@@ -29,10 +29,13 @@ _jobs = [
     path("jobs/<str:job_id>/events/", jobs.JobEvents.as_view(), name="job-events"),
     path("jobs/<str:job_id>/attempts/", jobs.JobAttempts.as_view(), name="job-attempts"),
     path("jobs/<str:job_id>/streams/", jobs.JobStreams.as_view(), name="job-streams"),
+    path("jobs/<str:job_id>/lines/", joblines.JobLines.as_view(), name="job-lines"),
+    path("jobs/<str:job_id>/download/", joblines.JobDownload.as_view(), name="job-download"),
 ]
 _streams = [
     path("streams/<str:stream_id>/", streams.OneStream.as_view(), name="stream"),
     path("streams/<str:stream_id>/lines/", streams.StreamLines.as_view(), name="stream-lines"),
+    path("streams/<str:stream_id>/search/", logsearch.StreamSearch.as_view(), name="stream-search"),
     path("streams/<str:stream_id>/download/", streams.StreamDownload.as_view(), name="stream-download"),
 ]
 _records = [

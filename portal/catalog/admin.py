@@ -15,8 +15,10 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from markdown_it import MarkdownIt
 
 from portal.catalog import preview, services
 from portal.catalog.admin_forms import MessageForm, VersionForm
@@ -28,6 +30,7 @@ from portal.clusters.models import ResourceFlavor
 from portal.core.errors import BeamtimeError, Refused
 from portal.teams.models import User
 
+_markdown = MarkdownIt("commonmark", {"html": False}).enable("table").render
 _DEFINITION_HELP = Path(__file__).parent / "DEFINITION.md"
 VERSION_CHANGE = "admin:catalog_templateversion_change"
 
@@ -164,7 +167,7 @@ class TemplateVersionAdmin(admin.ModelAdmin):
             **self.admin_site.each_context(request),
             "title": _("How to write a definition"),
             "opts": self.opts,
-            "text": _DEFINITION_HELP.read_text(encoding="utf-8"),
+            "text": mark_safe(_markdown(_DEFINITION_HELP.read_text(encoding="utf-8"))),  # noqa: S308 - our own file
         }
         return TemplateResponse(request, "admin/catalog/templateversion/help.html", context)
 

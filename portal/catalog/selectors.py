@@ -1,5 +1,9 @@
 """Reads of the catalog."""
 
+import json
+from functools import lru_cache
+from typing import NoReturn
+
 from django.db.models import Case, IntegerField, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.utils.translation import gettext as _
 
@@ -30,13 +34,19 @@ def version_for(slug: str, number: int | None = None) -> TemplateVersion:
 
     Raises `Refused` under "template" or "version" for what is unknown, unpublished or retired, with the remedy.
     """
-    versions = TemplateVersion.objects.filter(template__slug=slug).select_related("template")
+    versions = TemplateVersion.objects.filter(template__slug=slug).select_related("template").order_by("number")
     # PostgreSQL takes no NUL in a text, and neither database numbers beyond its integers.
-    if "\0" in slug or not versions.exists():
+    if "\0" in slug:
         raise Refused(_unknown_template(slug))
     if number is None:
-        return _newest(versions)
-    found = versions.filter(number=number).first() if 0 < number <= _LARGEST_NUMBER else None
+        found = versions.filter(_USABLE).order_by(_RANK, "-number").first()
+    else:
+        found = versions.filter(number=number).first() if 0 < number <= _LARGEST_NUMBER else None
+    # Looked at only when there is something to explain.
+    if found is None and not versions.exists():
+        raise Refused(_unknown_template(slug))
+    if number is None:
+        return found or _none_usable(versions)
     if found is None or found.is_draft:
         usable = [str(n) for n in versions.filter(_USABLE).order_by("number").values_list("number", flat=True)]
         message = _("{template} has no published version {number}.").format(template=short(slug), number=number)
@@ -47,19 +57,24 @@ def version_for(slug: str, number: int | None = None) -> TemplateVersion:
 
 
 def newest_usable(template: Template) -> TemplateVersion | None:
-    """The version of a template that the catalog offers, or None."""
-    return TemplateVersion.objects.filter(_USABLE, template=template).order_by(_RANK, "-number").first()
+    """The version of a template that the catalog offers, without its definition; or None. One query."""
+    usable = TemplateVersion.objects.filter(_USABLE, template=template).defer("definition").order_by("-number")
+    # Few, and so sorted here: pages ask this often, and Django takes longer over the words of an order by rank.
+    return min(usable, key=lambda version: version.state != VersionState.PUBLISHED, default=None)
 
 
 def definition_of(version: TemplateVersion) -> Definition:
     """The parsed definition. Raises `DefinitionInvalid`, which for a published version is a fault of ours."""
-    return parse_definition(version.definition)
+    return _parsed(json.dumps(version.definition))
 
 
-def _newest(versions: QuerySet[TemplateVersion]) -> TemplateVersion:
-    found = versions.filter(_USABLE).order_by(_RANK, "-number").first()
-    if found is not None:
-        return found
+# Pure: the same text is always the same definition, and what is published never changes.
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> Definition:
+    return parse_definition(json.loads(text))
+
+
+def _none_usable(versions: QuerySet[TemplateVersion]) -> NoReturn:
     retired = versions.filter(state=VersionState.RETIRED).order_by("-number").first()
     if retired is not None:
         raise Refused(_retired("template", retired, versions))

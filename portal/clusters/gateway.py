@@ -73,6 +73,12 @@ class Backend(Protocol):
         `since` is cut to whole seconds, so the whole second is sent again. Raises `LogGone`, `PassingError`.
         """
 
+    async def log_head(self, ref: ContainerRef) -> bytes | None:
+        """The first bytes, time stamp included, of the file that `read_log` would read from its beginning now.
+
+        Empty while nothing stands in it; None where a log is one file for ever. Raises `LogGone`, `PassingError`.
+        """
+
 
 @lru_cache(maxsize=8)
 def _backend(name: str, kind: str) -> Backend:

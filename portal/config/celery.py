@@ -16,5 +16,6 @@ app.autodiscover_tasks()
 # Pool threads of the embedded mode would otherwise fall back to another application without a broker.
 app.set_default()
 # When the broker goes away under a task, kombu 5.7 tries to give the task back over the line that is gone, and the
-# whole worker dies of it. Nothing needs to be given back: the broker does it after the visibility timeout, the sweep sooner.
+# whole worker dies of it. Nothing needs to be given back: the broker does it after its visibility timeout, the sweep
+# sooner.
 QoS.restore_at_shutdown = False

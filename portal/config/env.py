@@ -76,10 +76,39 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "Image with PyTorch and CUDA, likewise; empty: the shipped templates do not offer one.",
     ),
-    Setting("BEAMTIME_DEMO", "yes/no", "no", "Show demo hints, such as the demo accounts on the sign-in page."),
     Setting("BEAMTIME_DEMO_PASSWORD", "secret", "", "Password of the demo accounts; empty: one is made and printed."),
     Setting("BEAMTIME_EMAIL_URL", "secret", "consolemail://", "Where mail goes, such as `smtp://user:pass@host:25`."),
     Setting("BEAMTIME_EMAIL_FROM", "text", "beamtime@localhost", "The sender of mail."),
+    Setting(
+        "BEAMTIME_LOG_BYTES_PER_JOB",
+        "number",
+        "5368709120",
+        "Bytes of log that are kept of one job; what comes after is counted and left out. 0: without limit.",
+    ),
+    Setting(
+        "BEAMTIME_LOG_RETENTION_DAYS",
+        "number",
+        "0",
+        "Days after a job's end for which its logs are kept where the team has no rule of its own. 0: for ever.",
+    ),
+    Setting(
+        "BEAMTIME_LOG_STORE",
+        "text",
+        "database",
+        "Where the older part of logs goes, compressed: `database`, or `s3` for an S3-compatible object store.",
+    ),
+    Setting("BEAMTIME_S3_ENDPOINT", "text", "", "Its address, such as `https://s3.example.org`; empty: Amazon's."),
+    Setting("BEAMTIME_S3_BUCKET", "text", "", "Its bucket, which must be there; needed by `s3`."),
+    Setting("BEAMTIME_S3_REGION", "text", "us-east-1", "Its region; most servers of one's own take any."),
+    Setting("BEAMTIME_S3_PREFIX", "text", "logs/", "What all keys begin with, so that a bucket may be shared."),
+    Setting("BEAMTIME_S3_ACCESS_KEY", "secret", "", "Its access key; empty: from the machine's role."),
+    Setting("BEAMTIME_S3_SECRET_KEY", "secret", "", "The secret of that key."),
+    Setting(
+        "BEAMTIME_INGEST_TOKENS",
+        "secret",
+        "",
+        "What collectors on the nodes say to deliver logs, comma-separated; empty: none may deliver.",
+    ),
     Setting("BEAMTIME_LOG_LEVEL", "text", "INFO", "Level of the portal's own log."),
 )
 
@@ -120,6 +149,13 @@ class Reader:
         value = self.text(name)
         if not value.isdigit() or int(value) == 0:
             raise SettingInvalid(f"{name}: {value!r} is not a whole number above 0")
+        return int(value)
+
+    def count(self, name: str) -> int:
+        """A number that may be 0, which then means that there is no limit."""
+        value = self.text(name)
+        if not value.isdigit():
+            raise SettingInvalid(f"{name}: {value!r} is not a whole number from 0 on")
         return int(value)
 
     def items(self, name: str) -> list[str]:

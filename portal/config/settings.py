@@ -36,8 +36,19 @@ BEAMTIME_LEASE = read.number("BEAMTIME_LEASE")
 BEAMTIME_IMAGE_SHELL = read.text("BEAMTIME_IMAGE_SHELL")
 BEAMTIME_IMAGE_PYTHON = read.text("BEAMTIME_IMAGE_PYTHON")
 BEAMTIME_IMAGE_PYTORCH = read.text("BEAMTIME_IMAGE_PYTORCH")
-BEAMTIME_DEMO = read.yes("BEAMTIME_DEMO")
 BEAMTIME_DEMO_PASSWORD = read.text("BEAMTIME_DEMO_PASSWORD")
+BEAMTIME_LOG_BYTES_PER_JOB = read.count("BEAMTIME_LOG_BYTES_PER_JOB")
+BEAMTIME_LOG_RETENTION_DAYS = read.count("BEAMTIME_LOG_RETENTION_DAYS")
+BEAMTIME_LOG_STORE = read.choice("BEAMTIME_LOG_STORE", "database", "s3")
+BEAMTIME_S3_ENDPOINT = read.text("BEAMTIME_S3_ENDPOINT")
+BEAMTIME_S3_BUCKET = read.text("BEAMTIME_S3_BUCKET")
+BEAMTIME_S3_REGION = read.text("BEAMTIME_S3_REGION")
+BEAMTIME_S3_PREFIX = read.text("BEAMTIME_S3_PREFIX")
+BEAMTIME_S3_ACCESS_KEY = read.text("BEAMTIME_S3_ACCESS_KEY")
+BEAMTIME_S3_SECRET_KEY = read.text("BEAMTIME_S3_SECRET_KEY")
+if BEAMTIME_LOG_STORE == "s3" and not BEAMTIME_S3_BUCKET:
+    raise SettingInvalid("BEAMTIME_S3_BUCKET: must be given where logs go to an object store (BEAMTIME_LOG_STORE=s3)")
+BEAMTIME_INGEST_TOKENS = read.items("BEAMTIME_INGEST_TOKENS")
 BEAMTIME_LOG_LEVEL = read.text("BEAMTIME_LOG_LEVEL")
 
 if EMBEDDED:
@@ -46,9 +57,9 @@ if EMBEDDED:
 else:
     SECRET_KEY = read.text("BEAMTIME_SECRET_KEY")
     BEAMTIME_SECRETS_KEYS = read.items("BEAMTIME_SECRETS_KEYS")
-    for _name in ("BEAMTIME_SECRET_KEY", "BEAMTIME_SECRETS_KEYS", "REDIS_URL", "DATABASE_URL"):
-        if not read.text(_name):
-            raise SettingInvalid(f"{_name}: must be given in server mode (BEAMTIME_MODE=server)")
+    _needed = ("BEAMTIME_SECRET_KEY", "BEAMTIME_SECRETS_KEYS", "REDIS_URL", "DATABASE_URL")
+    if _missing := [name for name in _needed if not read.text(name)]:
+        raise SettingInvalid(f"{', '.join(_missing)}: must be given in server mode (BEAMTIME_MODE=server)")
 
 # --- Django --------------------------------------------------------------------------------------------------------
 
@@ -62,7 +73,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "teams.User"
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "portal.config.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -263,8 +274,11 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     # `expires` just short of the period, so that a stalled worker does not wake to a pile of the same task.
     "sweep": {"task": "jobs.sweep", "schedule": BEAMTIME_SWEEP, "options": {"expires": BEAMTIME_SWEEP * 0.9}},
     "rate": {"task": "costs.rate", "schedule": 20, "options": {"expires": 18}},
+    "number": {"task": "logs.number_waiting", "schedule": 2, "options": {"expires": 1.8}},
     "collect": {"task": "jobs.collect_finished", "schedule": 60, "options": {"expires": 55}},
     "queues": {"task": "quotas.synchronise", "schedule": 60, "options": {"expires": 55}},
+    "seal": {"task": "logs.seal", "schedule": 20, "options": {"expires": 18}},
+    "expire": {"task": "logs.expire", "schedule": 3600, "options": {"expires": 3500}},
 }
 
 # --- mail and log --------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ handler500 = "portal.web.errors.broken"
 urlpatterns = [
     path("", include("portal.web.urls")),
     path("api/v1/", include("portal.api.urls")),
+    path("ingest/v1/", include("portal.ingest.urls")),
     path("accounts/", include("allauth.urls")),
     path("admin/", admin.site.urls),
 ]

@@ -39,3 +39,11 @@ class Missing(BeamtimeError):
 
 class Forbidden(BeamtimeError):
     """The person may see the thing but not do this to it."""
+
+
+class Gone(BeamtimeError):
+    """It was there and was given up by a rule. The message says when and by which."""
+
+
+class Unavailable(BeamtimeError):
+    """What is asked for cannot be reached now; nothing is lost. The message says what, and when to try again."""

@@ -49,6 +49,22 @@ def estimate(
             lines.append(line)
     if not lines:
         lines.append(_line(kept, PricedResource.CPU, "", cores * runs, at))
+    return _estimate(lines, seconds=seconds, currency=currency)
+
+
+def estimate_as_given(told: Estimate, prices: Iterable[Price], *, gpu_model: str, at: datetime) -> Estimate:
+    """What was estimated for any of several models, for the one that the job was given, at that moment's prices."""
+    if not gpu_model or all(line.resource != PricedResource.GPU or line.sku == gpu_model for line in told.lines):
+        return told
+    kept = [price for price in prices if price.currency == told.currency]
+    lines = [
+        _line(kept, PricedResource.GPU, gpu_model, line.units, at) if line.resource == PricedResource.GPU else line
+        for line in told.lines
+    ]
+    return _estimate(lines, seconds=told.seconds, currency=told.currency)
+
+
+def _estimate(lines: Sequence[EstimateLine], *, seconds: int | None, currency: str) -> Estimate:
     missing = tuple(line.sku for line in lines if line.price_per_hour is None)
     return Estimate(
         seconds=seconds,
@@ -73,7 +89,7 @@ def _line(prices: list[Price], resource: PricedResource, gpu_model: str, units: 
     return EstimateLine(str(resource), units, price.amount if price else None, sku)
 
 
-def _sum(lines: list[EstimateLine], seconds: int) -> Decimal:
+def _sum(lines: Sequence[EstimateLine], seconds: int) -> Decimal:
     raw = Decimal(0)
     for line in lines:
         if line.price_per_hour is not None:

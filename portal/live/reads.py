@@ -20,6 +20,11 @@ FRAME_BYTES = 256 * 1024
 GATHER = 0.004
 
 
+# A viewer of the live end that is further behind is taken to the end, where this much of it is shown again.
+BEHIND_BYTES = 1024 * 1024
+_SHOWN_LINES = 500
+
+
 class Window(NamedTuple):
     """Lines from one position on, as frames ready to send."""
 
@@ -53,6 +58,18 @@ async def _read(stream: Stream, first: int) -> Window:
 def _window(stream: Stream, first: int) -> Window:
     page = logs.lines(stream, first, FRAME_LINES)
     return Window(tuple(frames(page)), page.first, page.next, page.at_end, page.complete, page.open_text)
+
+
+def skip_to(stream: Stream, position: int) -> int:
+    """Where a viewer at line `position` should go on: there, or near the end if too much has been written since.
+
+    By the mean length of a line, which is enough to bound what a slow viewer has still to take. One query.
+    """
+    end, size = Stream.objects.values_list("next_line", "bytes").get(pk=stream.pk)
+    mean = size / max(end - 1, 1)
+    if (end - position) * mean <= BEHIND_BYTES:
+        return position
+    return max(position, end - max(1, min(_SHOWN_LINES, int(BEHIND_BYTES / 4 / max(mean, 1)))))
 
 
 def frames(page: Page) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
 from portal.core import bus
-from portal.core.errors import Missing
+from portal.core.errors import Missing, Unavailable
 from portal.live import seats
 from portal.live.access import credentials_of, identify
 from portal.live.asgi import Application, Receive, Scope, Send
@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 # Seconds between two looks at whether session, token and rights are still good; announced changes are seen at once.
 RECHECK = 25.0
+# Nothing that a client says is needed. Some libraries ping by text; more than this is a fault or an attack.
+MOST_SAID = 64
+MOST_SAID_BYTES = 64 * 1024
 # Put into a socket's queue after each look, so that a lost announcement costs no more than that time.
 LOOK = bus.Message("look", {"look": True})
 
@@ -39,6 +42,7 @@ class Close(IntEnum):
     SIGN_IN = 4401
     NO_LONGER_YOURS = 4403
     NOT_FOUND = 4404
+    TOO_MUCH = 4413
     TOO_MANY = 4429
 
 
@@ -49,6 +53,7 @@ WORDS = {
     Close.SIGN_IN: "Sign in again.",
     Close.NO_LONGER_YOURS: "This is no longer open to you.",
     Close.NOT_FOUND: "Not found.",
+    Close.TOO_MUCH: "This is a place to listen: send less.",
     Close.TOO_MANY: f"At most {seats.MOST} live connections at a time.",
 }
 
@@ -112,6 +117,8 @@ class Socket(ABC):
             await self._as_somebody()
         except Closing as end:
             await self._close(end.code)
+        except Unavailable:
+            await self._close(Close.TRY_AGAIN)
         except OSError:
             # The client went away while something was sent to it.
             return
@@ -180,9 +187,13 @@ class Socket(ABC):
             news.put(LOOK)
 
     async def _until_left(self) -> None:
-        """Returns when the client has gone. What a client says is not needed and not kept."""
-        while (await self._receive())["type"] != "websocket.disconnect":
-            pass
+        """Returns when the client has gone. What it says is not kept; raises `Closing` if it says too much."""
+        said = size = 0
+        while (message := await self._receive())["type"] != "websocket.disconnect":
+            said += 1
+            size += len(message.get("text") or "") + len(message.get("bytes") or b"")
+            if said > MOST_SAID or size > MOST_SAID_BYTES:
+                raise Closing(Close.TOO_MUCH)
 
     async def _close(self, code: Close) -> None:
         try:

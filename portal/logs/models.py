@@ -6,6 +6,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from portal.jobs.models import Job
+from portal.teams.models import Team
 
 
 class Source(models.TextChoices):
@@ -46,16 +47,36 @@ class Stream(models.Model):
     source = models.CharField(max_length=16, choices=Source.choices, default=Source.FOLLOWER)
     # Everything before this line lies in segments, everything from it on in chunks.
     sealed_line = models.PositiveBigIntegerField(default=1)
+    # Bytes of text in segments.
+    sealed_bytes = models.PositiveBigIntegerField(default=0)
     # Set once all of a complete stream lies in segments; the digest is of its whole text, in hexadecimal.
     sealed_at = models.DateTimeField(null=True, blank=True)
     sha256 = models.CharField(max_length=64, blank=True)
-    # Set when the text was deleted at the end of the team's retention; number, bytes and digest stay.
+    # Set when the job has stored as much as it may: nothing that comes later is kept, and a gap counts it.
+    full_at = models.DateTimeField(null=True, blank=True)
+    # Set when the text was given up at the end of the team's retention; number, bytes and digest stay.
     expired_at = models.DateTimeField(null=True, blank=True)
+    # Set once the last of an expired text is deleted.
+    purged_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         ordering = ["job", "attempt_number", "pod_index", "created_at", "restart"]
         constraints = [models.UniqueConstraint(fields=["pod_uid", "container", "restart"], name="stream_once")]
+        # Each as small as what is still to be done, however many streams there have ever been.
+        indexes = [
+            models.Index(
+                fields=["created_at"],
+                condition=models.Q(sealed_at__isnull=True, expired_at__isnull=True),
+                name="streams_unsealed",
+            ),
+            models.Index(fields=["job"], condition=models.Q(expired_at__isnull=True), name="streams_kept"),
+            models.Index(
+                fields=["expired_at"],
+                condition=models.Q(expired_at__isnull=False, purged_at__isnull=True),
+                name="streams_to_purge",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.pod_name}/{self.container}"
@@ -126,3 +147,49 @@ class Gap(models.Model):
 
     def __str__(self) -> str:
         return f"before line {self.before_line}: {self.cause}"
+
+
+class Retention(models.Model):
+    """How long a team keeps the logs of its jobs. Without one, the site's rule holds."""
+
+    team = models.OneToOneField(Team, on_delete=models.CASCADE, related_name="log_retention")
+    days = models.PositiveIntegerField(
+        _("days"), help_text=_("Days after a job's end for which its logs are kept. 0: for ever.")
+    )
+
+    class Meta:
+        verbose_name = _("retention of logs")
+        verbose_name_plural = _("retention of logs")
+
+    def __str__(self) -> str:
+        return f"{self.team}: {self.days} days" if self.days else f"{self.team}: for ever"
+
+
+class Intake(models.Model):
+    """What is known of the files that a collector delivers for a stream: see `policy/collected.py`."""
+
+    stream = models.OneToOneField(Stream, on_delete=models.CASCADE, primary_key=True, related_name="intake")
+    spans = models.JSONField(default=list)
+    open_lines = models.JSONField(default=dict)
+    # Time of the last record that the follower had stored when the collector took over; None: it had stored none.
+    follower_until_ns = models.BigIntegerField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"intake of {self.stream_id}"
+
+
+class Parcel(models.Model):
+    """Records that a collector has delivered and that have no number yet (`policy/parcels.py`)."""
+
+    stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="parcels")
+    # Of the data: the same delivery twice is one parcel.
+    digest = models.CharField(max_length=64)
+    data = models.BinaryField()
+    received_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [models.UniqueConstraint(fields=["stream", "digest"], name="parcel_once")]
+
+    def __str__(self) -> str:
+        return f"{len(self.data)} bytes of {self.stream_id}"

@@ -133,6 +133,9 @@ class TeamAdmin(admin.ModelAdmin):
     inlines = (MembershipInline,)
     actions = ("close", "reopen")
 
+    def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
+        return {} if obj else {"slug": ("name",)}
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Team]:
         return cast(QuerySet[Team], super().get_queryset(request).annotate(_people=Count("memberships")))
 

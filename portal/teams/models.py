@@ -23,7 +23,12 @@ class User(AbstractUser):
 class Team(models.Model):
     """A group that shares quota and budget; owns one namespace in each cluster."""
 
-    slug = models.CharField(max_length=40, unique=True, validators=[team_slug])
+    slug = models.CharField(
+        max_length=40,
+        unique=True,
+        validators=[team_slug],
+        help_text=_("Names the team in addresses and its namespace, bt-<slug>, in the cluster. It stays for ever."),
+    )
     name = models.CharField(max_length=120)
     created_at = models.DateTimeField(auto_now_add=True)
     closed_at = models.DateTimeField(null=True, blank=True)

@@ -1,6 +1,6 @@
 """Reads about people and teams; the only place that works out somebody's roles."""
 
-from django.db.models import Case, QuerySet, When
+from django.db.models import Case, F, QuerySet, When
 
 from portal.core.clock import now
 from portal.teams.models import ApiToken, Membership, Role, Team, User
@@ -37,6 +37,17 @@ def roles_in(user: User, team: Team) -> frozenset[SiteRole]:
     if role:
         roles.add(SiteRole(role))
     return frozenset(roles)
+
+
+def seat_in(user: User, slug: str) -> tuple[Team, frozenset[SiteRole]] | None:
+    """A team that the person may look into, with what the person is in it. One query, two for roles of the site."""
+    teams, roles = teams_visible_to(user).filter(slug=slug), site_roles(user)
+    if roles:
+        team = teams.first()
+        return (team, roles_in(user, team)) if team is not None else None
+    # The very membership by which the team is visible.
+    member = teams.annotate(my_role=F("memberships__role")).first()
+    return (member, frozenset({SiteRole(member.my_role)})) if member is not None else None
 
 
 def allowed(user: User, team: Team, action: Action) -> bool:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from django.db import transaction
 from django.db.models import Q
@@ -27,21 +28,23 @@ def record(facts: AttemptFacts, *, fence: leases.Fence | None = None) -> None:
     One interval per pod and resource, from the pod's binding to a node until its last container ended. Facts about a
     job that does not exist here are passed over. Raises `leases.FencedOff`.
     """
+    if not facts.pods and not facts.job_gone:
+        # Nothing of it has held anything yet, and nothing is known to be gone.
+        return
     with transaction.atomic():
         leases.check(fence)
-        job = Job.objects.filter(pk=facts.job_id).only("id", "team_id", "gpu_model", "gpu_resource").first()
-        if job is None:
+        known: dict[str, list[Interval]] = {}
+        for interval in Interval.objects.filter(job_id=facts.job_id, attempt_number=facts.attempt):
+            known.setdefault(interval.pod_uid, []).append(interval)
+        flavors = _Flavors(facts)
+        if not known and flavors.job is None:
             logger.warning("usage: job %s of %s/%s does not exist", facts.job_id, facts.namespace, facts.name)
             return
-        known: dict[str, list[Interval]] = {}
-        for interval in Interval.objects.filter(job=job, attempt_number=facts.attempt):
-            known.setdefault(interval.pod_uid, []).append(interval)
-        flavors = _Flavors(facts, job)
         changed = False
         for pod in facts.pods:
             rows = known.get(pod.uid)
             if rows is None:
-                changed |= _open(job, facts, pod, flavors)
+                changed |= _open(facts, pod, flavors)
             else:
                 changed |= _update(rows, pod, flavors)
         for uid in _vanished_unseen(facts, known) & known.keys():
@@ -49,7 +52,7 @@ def record(facts: AttemptFacts, *, fence: leases.Fence | None = None) -> None:
                 if row.ended_at is None:
                     changed |= _close_unseen(row)
         if changed:
-            bus.announce(f"job:{job.pk}", kind="cost")
+            bus.announce(f"job:{facts.job_id}", kind="cost")
 
 
 def reconcile(*, present: Mapping[tuple[str, int], Collection[str]], fence: leases.Fence | None = None) -> int:
@@ -85,16 +88,31 @@ def freeze(*, interval_ids: Collection[int]) -> bool:
 
 
 class _Flavors:
-    """Which flavor, and so which GPU model, each resource of an attempt was given. One query, if any."""
+    """Which flavor, and so which GPU model, each resource of an attempt was given. Two queries at most, when asked."""
 
-    def __init__(self, facts: AttemptFacts, job: Job) -> None:
+    def __init__(self, facts: AttemptFacts) -> None:
+        self._facts = facts
         assigned = facts.workload.flavors if facts.workload is not None else {}
         self._assigned = dict(assigned)
-        self._job = job
+
+    @cached_property
+    def job(self) -> Job | None:
+        """The job with what it asked for, if it exists here."""
+        return Job.objects.filter(pk=self._facts.job_id).only("id", "team_id", "gpu_model", "gpu_resource").first()
+
+    @cached_property
+    def _by_name(self) -> dict[str, ResourceFlavor]:
         names = {name for resource, name in self._assigned.items() if resource not in {CPU, MEMORY}}
-        found = ResourceFlavor.objects.filter(cluster__name=facts.cluster, name__in=names) if names else ()
-        self._by_name = {flavor.name: flavor for flavor in found}
-        self.gpu_resources = {job.gpu_resource, *(flavor.gpu_resource for flavor in self._by_name.values())} - {""}
+        if not names:
+            return {}
+        found = ResourceFlavor.objects.filter(cluster__name=self._facts.cluster, name__in=names)
+        return {flavor.name: flavor for flavor in found}
+
+    @property
+    def gpu_resources(self) -> set[str]:
+        """The names under which GPUs may stand in a pod's requests."""
+        asked = self.job.gpu_resource if self.job is not None else ""
+        return {asked, *(flavor.gpu_resource for flavor in self._by_name.values())} - {""}
 
     def of(self, resource: str) -> str:
         return self._assigned.get(resource, "")
@@ -104,12 +122,13 @@ class _Flavors:
         if resource in {CPU, MEMORY}:
             return ""
         flavor = self._by_name.get(self.of(resource))
-        return (flavor.gpu_model if flavor is not None else "") or self._job.gpu_model
+        asked = self.job.gpu_model if self.job is not None else ""
+        return (flavor.gpu_model if flavor is not None else "") or asked
 
 
-def _open(job: Job, facts: AttemptFacts, pod: PodFacts, flavors: _Flavors) -> bool:
-    start = start_of(pod)
-    if start is None:
+def _open(facts: AttemptFacts, pod: PodFacts, flavors: _Flavors) -> bool:
+    start, job = start_of(pod), flavors.job
+    if start is None or job is None:
         return False
     end = _not_before(start, end_of(pod), pod.name)
     rows = [
@@ -139,6 +158,7 @@ def _open(job: Job, facts: AttemptFacts, pod: PodFacts, flavors: _Flavors) -> bo
 
 def _update(rows: list[Interval], pod: PodFacts, flavors: _Flavors) -> bool:
     changed = False
+    ends: dict[End, list[Interval]] = {}
     for row in rows:
         given = flavors.of(row.resource)
         if given and not row.flavor:
@@ -147,7 +167,9 @@ def _update(rows: list[Interval], pod: PodFacts, flavors: _Flavors) -> bool:
             changed |= bool(Interval.objects.filter(pk=row.pk, frozen_at__isnull=True, flavor="").update(**late))
         end = _not_before(row.started_at, end_of(pod), pod.name)
         if end is not None and (row.ended_at is None or (row.estimated and not end.estimated)):
-            changed |= _close(row, end)
+            ends.setdefault(end, []).append(row)
+    for end, ended in ends.items():
+        changed |= _close(ended, end)
     return changed
 
 
@@ -158,19 +180,19 @@ def _vanished_unseen(facts: AttemptFacts, known: Collection[str]) -> set[str]:
     return gone | (set(known) - present if facts.job_gone else set())
 
 
-def _close(row: Interval, end: End) -> bool:
-    """Once; only an estimated end gives way to a better one, and only until somebody counts with it."""
+def _close(ended: Collection[Interval], end: End) -> bool:
+    """Each once; only an estimated end gives way to a better one, and only until somebody counts with it."""
     may_change = Q(ended_at__isnull=True)
     if not end.estimated:
         may_change |= Q(estimated=True)
-    rows = Interval.objects.filter(may_change, pk=row.pk, frozen_at__isnull=True)
+    rows = Interval.objects.filter(may_change, pk__in=[row.pk for row in ended], frozen_at__isnull=True)
     return bool(rows.update(ended_at=end.at, end_source=end.source, estimated=end.estimated))
 
 
 def _close_unseen(row: Interval) -> bool:
     """Nobody saw the pod go: it ends when it was last known to be there, and says that this is a guess."""
     logger.warning("usage: pod %s vanished unseen; closed at the last time it was known", row.pod_name)
-    return _close(row, End(max(row.started_at, whole(row.seen_at)), EndSource.INFERRED, True))
+    return _close([row], End(max(row.started_at, whole(row.seen_at)), EndSource.INFERRED, True))
 
 
 def _not_before(start: datetime, end: End | None, pod: str) -> End | None:

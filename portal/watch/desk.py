@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError, close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +48,9 @@ def _with_connection(work: Callable[[], T]) -> T:
     try:
         return work()
     finally:
+        if connection.vendor == "sqlite":
+            # The thread's own file, dear to open again; a server's connections are lent to many, and given back.
+            connection.close_at = None
         close_old_connections()
 
 

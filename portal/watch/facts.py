@@ -34,8 +34,8 @@ def _lives(older: PodFacts, newer: PodFacts) -> tuple[ContainerFacts, ...]:
     return tuple(lives.values())
 
 
-def containers_with_log(facts: AttemptFacts) -> Iterator[tuple[ContainerRef, PodFacts, bool]]:
-    """(container life, its pod, whether it has ended) of every container that has started."""
+def containers_with_log(facts: AttemptFacts) -> Iterator[tuple[ContainerRef, PodFacts, ContainerFacts]]:
+    """(which container life, its pod, its facts) of every container that has started."""
     for pod in facts.pods:
         for life in pod.containers:
             if life.state in _HAS_LOG:
@@ -47,7 +47,7 @@ def containers_with_log(facts: AttemptFacts) -> Iterator[tuple[ContainerRef, Pod
                     container=life.name,
                     restart=life.restart,
                 )
-                yield ref, pod, life.state == "terminated" or pod_is_over(pod)
+                yield ref, pod, life
 
 
 def pod_is_over(pod: PodFacts) -> bool:

@@ -2,30 +2,35 @@
 
 import asyncio
 import logging
-from array import array
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from enum import Enum, auto
+from functools import partial
 from typing import Any
-from uuid import UUID
 
 from django.db import IntegrityError
 
 from portal.clusters.gateway import Backend
 from portal.clusters.specs import ClusterError, ContainerRef, LogGone
 from portal.core.leases import Fence, FencedOff
-from portal.logs import selectors, services
+from portal.logs import services
 from portal.logs.models import Cause, Stream
+from portal.watch import history
 from portal.watch.desk import DATABASE_DOWN, Backoff, Desk, wait_for
-from portal.watch.overlap import keys_of
-from portal.watch.reading import Reading, Stale
+from portal.watch.overlap import Stored
+from portal.watch.reading import COMPARED_BYTES, Reading, Stale
+from portal.watch.records import stamp
+from portal.watch.seams import NANO, Jump, Seams
 from portal.watch.slots import Slots
 
 logger = logging.getLogger(__name__)
 
-NANO = 1_000_000_000
-# Two pipes of one container are stamped apart: a record that is a little late must not fall before the resumption.
-SLACK_NS = NANO
+# A look at the present file's beginning: so often, in seconds (less than the kubelet's containerLogMonitorInterval),
+# while more than so many bytes a second come, or they come so late.
+LOOK_EVERY, BUSY_BYTES, LATE_NS = 4.0, 64 * 1024, 2 * NANO
+# The longest pause, in seconds, while a pod is being deleted.
+HURRY = 0.5
 # Seconds that a connection may stay open and say nothing once its container has ended.
 DRAIN = 3.0
 # Seconds after which a follower lends its place to another, if one is waiting; and between two looks.
@@ -41,7 +46,9 @@ class _Next(Enum):
 class Follower:
     """Reads one container's log into its stream.
 
-    Whoever watches the pod sets `ended` once the container has ended, and `gone` once the pod does not exist any more.
+    Whoever watches the pod sets `deleting` once it shall go, `ended` once the container has ended, and `gone` once the
+    pod does not exist any more. `started_at`: when the container started; `look_every`: seconds, see `LOOK_EVERY`;
+    `clock`: nanoseconds since the epoch.
     """
 
     def __init__(
@@ -56,14 +63,27 @@ class Follower:
         slots: Slots,
         fence: Fence | None,
         stop: asyncio.Event,
+        started_at: datetime | None = None,
+        look_every: float = LOOK_EVERY,
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self.ref = ref
         self.ended = asyncio.Event()
+        self.deleting = asyncio.Event()
         self.gone = False
         self._job_id, self._attempt, self._pod_index = job_id, attempt, pod_index
         self._backend, self._desk, self._slots = backend, desk, slots
         self._fence, self._stop = fence, stop
         self._backoff = Backoff()
+        self._started_ns = None if started_at is None else int(started_at.timestamp()) * NANO
+        self._look_every, self._clock = look_every, clock
+        self._seams = Seams()
+        # Pauses of which a look has shown that they hide a file; said with the next lines that are stored.
+        self._hidden: list[Jump] = []
+        # The last connection was closed by the endpoint, which had kept up; and a read behind that added nothing.
+        self._seen_to_end = self._read_again = False
+        # The whole of the last file has been compared with what is stored.
+        self._compared = False
 
     async def run(self) -> bool:
         """True once the stream is complete, False if told to stop before. Raises `FencedOff`."""
@@ -104,48 +124,59 @@ class Follower:
             )
             if stream.completed_at is not None:
                 return _Next.DONE
-            final = self.ended.is_set()
+            ended = self.ended.is_set()
+            # The log of a pod that is being deleted is read once more as soon as its end has come, while there is time.
+            final = ended or (self.deleting.is_set() and self._seen_to_end)
             try:
-                added, closed = await self._read(stream, follow=not final)
+                added, closed = await self._read(stream, final=final)
             except LogGone as error:
                 if error.passing and not self.gone:
                     raise
-                await self._complete(stream, missing=Cause.DELETED)
+                await self._complete(stream, missing=None if self._read_again else Cause.DELETED)
                 return _Next.DONE
         if added:
             self._backoff.reset()
-        # A clean end of the stream proves nothing: a container that has ended is read once more, from its last second
-        # on, until that adds nothing.
-        if final and closed and not added:
+        # A clean end of the stream proves nothing: a container that has ended is read again until that adds nothing.
+        self._read_again = final and closed and not added
+        if ended and self._read_again:
             await self._complete(stream, missing=None)
             return _Next.DONE
-        return _Next.AT_ONCE if self.ended.is_set() or not closed else _Next.AFTER_A_PAUSE
+        if final and not ended and not added:
+            return _Next.AFTER_A_PAUSE
+        return _Next.AT_ONCE if self.ended.is_set() or self.deleting.is_set() or not closed else _Next.AFTER_A_PAUSE
 
     async def _complete(self, stream: Stream, *, missing: Cause | None) -> None:
         await self._desk.call(services.complete, stream_id=stream.pk, missing=missing, fence=self._fence)
 
     async def _pause(self) -> None:
-        """A growing pause, cut short by the container's end (once) and by the order to stop."""
+        """A growing pause, cut short by the container's end or deletion (once) and by the order to stop."""
         seconds = self._backoff.pause()
-        if self.ended.is_set():
-            await wait_for(self._stop, seconds)
-            return
-        tasks = [asyncio.ensure_future(event.wait()) for event in (self.ended, self._stop)]
+        if self.deleting.is_set() and not self.gone:
+            seconds = min(seconds, HURRY)
+        events = [event for event in (self.ended, self.deleting) if not event.is_set()]
+        tasks = [asyncio.ensure_future(event.wait()) for event in (self._stop, *events)]
         await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
             task.cancel()
 
-    async def _read(self, stream: Stream, *, follow: bool) -> tuple[int, bool]:
+    async def _read(self, stream: Stream, *, final: bool) -> tuple[int, bool]:
         """(lines added, whether the endpoint closed the stream). Stores what came, also where the read breaks off."""
-        since_ns, stored = None, keys_of(())
-        if stream.last_time_ns is not None:
-            since_ns = max(0, stream.last_time_ns - SLACK_NS) // NANO * NANO
-            stored = await self._desk.call(stored_keys, stream.pk, since_ns)
-        reading = Reading(stream, stored=stored, resumed=since_ns is not None, desk=self._desk, fence=self._fence)
+        since_ns, stored = await self._resumption(stream, whole=final and not self._compared)
+        reading = Reading(
+            stream,
+            stored=stored,
+            desk=self._desk,
+            fence=self._fence,
+            seams=self._seams,
+            look=self._look,
+            clock=self._clock,
+            started_ns=self._started_ns,
+        )
+        seen_to_end, self._seen_to_end = self._seen_to_end, False
         since = None if since_ns is None else datetime.fromtimestamp(since_ns // NANO, UTC)
-        chunks = self._backend.read_log(self.ref, since=since, follow=follow)
+        chunks = self._backend.read_log(self.ref, since=since, follow=not final)
         try:
-            closed = await self._pump(chunks, reading, follow=follow)
+            closed = await self._pump(chunks, reading, follow=not final)
         except ClusterError:
             await reading.store()
             raise
@@ -153,16 +184,69 @@ class Follower:
             close = getattr(chunks, "aclose", None)
             if close is not None:
                 await close()
-        if closed and not follow:
-            reading.finish()
+        if closed and final:
+            await reading.finish(seen_to_end=seen_to_end)
+            self._compared = True
+        self._tell(reading)
         await reading.store()
+        self._seen_to_end = closed and (seen_to_end if final else reading.kept_up)
         return reading.added, closed
+
+    async def _resumption(self, stream: Stream, *, whole: bool) -> tuple[int | None, Stored | None]:
+        """(time from which to read, the lines that will be repeated). `whole`: all of the present file."""
+        if stream.last_time_ns is None:
+            return None, None
+        time_ns, most = max(0, stream.last_time_ns - history.SLACK_NS) // NANO * NANO, None
+        known = await self._look() if whole or not self._seams.known else True
+        if whole and known and self._seams.newest_ns is not None:
+            time_ns, most = min(time_ns, self._seams.newest_ns // NANO * NANO), COMPARED_BYTES
+        since = partial(history.since, stream.pk, time_ns, next_line=stream.next_line, most_bytes=most)
+        stored, from_ns = await self._desk.call(since)
+        return from_ns, stored
+
+    async def _look(self) -> bool | None:
+        """Learn where the present file begins. None: there is one file for ever; False: it could not be learnt."""
+        for pause in (0.1, 0.3, None):
+            asked_ns = self._clock()
+            try:
+                head = await self._backend.log_head(self.ref)
+            except LogGone:
+                return False
+            except ClusterError:
+                if pause is None:
+                    return False
+                await wait_for(self._stop, pause)
+                continue
+            if head is None:
+                return None
+            first = stamp(head)
+            if first is None:
+                return False
+            self._hidden += self._seams.looked(first[0], asked_ns)
+            return True
+        return False
+
+    async def _watch_for_files(self, reading: Reading) -> None:
+        """Learn every beginning of a file while much comes, or comes late: `Seams` then knows what was left out."""
+        while True:
+            taken = reading.taken
+            await asyncio.sleep(self._look_every)
+            busy = reading.taken - taken > BUSY_BYTES * self._look_every
+            if (busy or reading.late_ns >= LATE_NS) and await self._look() is None:
+                return
+            self._tell(reading)
+
+    def _tell(self, reading: Reading) -> None:
+        hidden, self._hidden = self._hidden, []
+        for jump in hidden:
+            reading.declare(jump)
 
     async def _pump(self, chunks: AsyncIterator[bytes], reading: Reading, *, follow: bool) -> bool:
         """Take in bytes until the endpoint ends them (True) or it is time to leave (False)."""
         loop = asyncio.get_running_loop()
         began = heard = loop.time()
         stop, ended = asyncio.ensure_future(self._stop.wait()), asyncio.ensure_future(self.ended.wait())
+        watch = asyncio.ensure_future(self._watch_for_files(reading)) if follow else None
         chunk: asyncio.Future[bytes | None] | None = None
         try:
             while not stop.done():
@@ -177,16 +261,17 @@ class Follower:
                     data, chunk, heard = chunk.result(), None, moment
                     if data is None:
                         return True
-                    reading.take(data)
+                    await reading.take(data)
+                    self._tell(reading)
                 if reading.full or (reading.due is not None and moment >= reading.due):
                     await reading.store()
                 if follow and ended.done() and moment - heard >= DRAIN:
                     return False
-                if self._slots.crowded and moment - began >= TURN:
+                if self._slots.crowded and moment - began >= TURN and not self.deleting.is_set():
                     return False
             return False
         finally:
-            tasks = [task for task in (stop, ended, chunk) if task is not None]
+            tasks = [task for task in (stop, ended, chunk, watch) if task is not None]
             for task in tasks:
                 task.cancel()
             # A generator that is still running cannot be closed.
@@ -195,8 +280,3 @@ class Follower:
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
     return await anext(chunks, None)
-
-
-def stored_keys(stream_id: UUID, since_ns: int) -> "array[int]":
-    """The keys of the lines that a read from this time on repeats. In a thread, as whatever asks the database."""
-    return keys_of(selectors.stored_since(stream_id, since_ns, slack_ns=SLACK_NS))

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from portal.clusters.gateway import Backend
-from portal.clusters.specs import AttemptFacts, ContainerRef
+from portal.clusters.specs import AttemptFacts, ContainerFacts, ContainerRef, PodFacts
 from portal.core.leases import Fence, FencedOff
 from portal.watch.desk import Desk
-from portal.watch.facts import Key, containers_with_log, key_of
+from portal.watch.facts import Key, containers_with_log, key_of, pod_is_over
 from portal.watch.follower import Follower
 from portal.watch.slots import Slots
 
@@ -46,18 +46,20 @@ class Followers:
     def see(self, facts: AttemptFacts) -> None:
         """Start what has started, and pass on what has ended. Returns at once."""
         key = key_of(facts)
-        for ref, pod, ended in containers_with_log(facts):
+        for ref, pod, life in containers_with_log(facts):
             if ref in self._done[key]:
                 continue
-            follower = self._running.get(ref) or self._start(key, ref, pod.index)
+            follower = self._running.get(ref) or self._start(key, ref, pod, life)
             follower.gone = pod.gone
-            if ended:
+            if pod.deletion_requested_at is not None:
+                follower.deleting.set()
+            if life.state == "terminated" or pod_is_over(pod):
                 follower.ended.set()
 
     def are_done(self, facts: AttemptFacts) -> bool:
         """Whether every log that these facts know of is stored to its end."""
         done = self._done[key_of(facts)]
-        return all(ref in done for ref, _pod, _ended in containers_with_log(facts))
+        return all(ref in done for ref, _pod, _life in containers_with_log(facts))
 
     def forget(self, key: Key) -> None:
         """The attempt will not be heard of again."""
@@ -76,17 +78,18 @@ class Followers:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _start(self, key: Key, ref: ContainerRef, pod_index: int) -> Follower:
+    def _start(self, key: Key, ref: ContainerRef, pod: PodFacts, life: ContainerFacts) -> Follower:
         follower = Follower(
             job_id=key[0],
             attempt=key[1],
-            pod_index=pod_index,
+            pod_index=pod.index,
             ref=ref,
             backend=self._backend,
             desk=self._desk,
             slots=self._slots,
             fence=self._fence,
             stop=self._stop,
+            started_at=life.started_at,
         )
         self._running[ref] = follower
         task = asyncio.create_task(self._follow(key, follower), name=f"log of {ref.pod}/{ref.container}")

@@ -10,11 +10,13 @@ The endpoint sends `<RFC 3339 time> <text>\\n` for each line. Three things are l
 
 import codecs
 import re
+from array import array
 from datetime import datetime
 from functools import lru_cache
+from operator import add
 
 from portal.logs.policy import LINE_BYTES, cut, pieces
-from portal.logs.specs import Record
+from portal.logs.specs import Batch, Record
 
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)(?: |\n|$)")
 # Longer than any time stamp.
@@ -37,6 +39,27 @@ def stamp(line: bytes) -> tuple[int, int] | None:
     return second * _NANO + int((found[2] or b"0").ljust(9, b"0")), end
 
 
+def plain(lines: list[bytes]) -> Batch | None:
+    """These lines, given without their line feeds, if all of them are short and begin with a whole time; else None.
+
+    The way that nearly every byte takes: a few passes in C instead of a call for each line.
+    """
+    if max(map(len, lines)) > LINE_BYTES or [line[29:31] for line in lines].count(b"Z ") != len(lines):
+        return None
+    moments = [line[:20] for line in lines]
+    nanos = [line[20:29] for line in lines]
+    if not all(map(bytes.isdigit, nanos)):
+        return None
+    starts: dict[bytes, int] = {}
+    for moment in set(moments):
+        second = _second(moment[:19], b"Z")
+        if second is None or moment[19:] != b".":
+            return None
+        starts[moment] = second * _NANO
+    times = array("q", map(add, map(starts.__getitem__, moments), map(int, nanos)))
+    return Batch(times, [line[31:] + b"\n" for line in lines], trusted=True)
+
+
 @lru_cache(maxsize=64)
 def _second(moment: bytes, zone: bytes) -> int | None:
     try:
@@ -56,22 +79,32 @@ class Parser:
         self._fragment_allowed = resumed
         self._dropping = False
 
-    def feed(self, data: bytes) -> list[Record]:
+    def feed(self, data: bytes) -> Batch:
         """The lines that these bytes complete."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         found: list[Record] = []
-        for line in lines:
-            self._line(line + b"\n", found)
-        self._cut_rest(found)
-        return found
+        if lines and (self._time is not None or self._dropping or self._fragment_allowed):
+            # The first line may be the rest of another; behind it everything is plain again.
+            self._line(lines.pop(0) + b"\n", found)
+        batch = plain(lines) if lines else None
+        if batch is None:
+            for line in lines:
+                self._line(line + b"\n", found)
+        else:
+            self._last, self._fragment_allowed = batch.times[-1], False
+        long: list[Record] = []
+        self._cut_rest(long)
+        if batch is None:
+            return Batch.of(found + long, trusted=True)
+        return Batch.of(found, trusted=True) + batch + Batch.of(long, trusted=True) if found or long else batch
 
-    def finish(self) -> list[Record]:
+    def finish(self) -> Batch:
         """The last line, which will never get a line feed because its container has ended."""
         found: list[Record] = []
         if self._rest:
             self._line(self._rest, found)
         self._rest = b""
-        return found
+        return Batch.of(found, trusted=True)
 
     @property
     def open_text(self) -> str:

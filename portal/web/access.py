@@ -25,7 +25,7 @@ from portal.jobs.policy.rights import may_cancel
 from portal.jobs.selectors import job_for
 from portal.teams.models import Team, User
 from portal.teams.policy import TABLE, Action, SiteRole, may
-from portal.teams.selectors import roles_in, teams_visible_to
+from portal.teams.selectors import seat_in
 
 TEAM_COOKIE = "bt_team"
 COOKIE_AGE = 365 * 86_400
@@ -119,10 +119,10 @@ def of_job(action: Action) -> Callable[[View], View]:
 
 def _take_seat(request: HttpRequest, slug: str) -> Seat:
     user = person(request)
-    team = teams_visible_to(user).filter(slug=slug).first()
-    if team is None:
+    found = seat_in(user, slug)
+    if found is None:
         raise Http404
-    seat = Seat(user, team, roles_in(user, team))
+    seat = Seat(user, *found)
     request._beamtime_seat = seat  # type: ignore[attr-defined]
     return seat
 

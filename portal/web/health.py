@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import redis
 from django.conf import settings
+from django.contrib.staticfiles.storage import staticfiles_storage
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -27,13 +28,24 @@ def alive(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """200 while the database answers, else 503. Broker and watch are reported; pages work without them for a while."""
-    database = _database()
-    parts = {"database": database, "broker": _broker(), "watch": _watch() if database == "ok" else "unknown"}
+    """200 while pages can be shown, else 503. Broker and watch are reported; pages work without them for a while."""
+    database, files = _database(), _files()
+    watch = _watch() if database == "ok" else "unknown"
+    parts = {"database": database, "files": files, "broker": _broker(), "watch": watch}
     status = "ok" if all(part in ("ok", "none") for part in parts.values()) else "degraded"
-    if database != "ok":
+    able = database == files == "ok"
+    if not able:
         status = "unavailable"
-    return JsonResponse({"status": status, **parts}, status=200 if database == "ok" else 503)
+    return JsonResponse({"status": status, **parts}, status=200 if able else 503)
+
+
+def _files() -> str:
+    """Whether the style sheets and scripts are where pages look for them: a server collects them once per version."""
+    try:
+        staticfiles_storage.url("css/web.css")
+    except ValueError:
+        return "missing: run manage.py collectstatic"
+    return "ok"
 
 
 def _database() -> str:

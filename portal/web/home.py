@@ -10,10 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from portal.catalog import selectors as templates
 from portal.core.clock import now
+from portal.funds.selectors import prices
 from portal.jobs.models import ACTIVE, Job, State
 from portal.jobs.selectors import counts
 from portal.teams.models import Team, User
@@ -51,16 +53,16 @@ def page(request: HttpRequest) -> HttpResponse:
     roles = roles_in(user, team) if team else frozenset()
     versions = list(templates.offered())
     first = next((v for v in versions if v.template.slug == FIRST), next(iter(versions), None))
+    may_submit = team is not None and team.closed_at is None and may(roles, Action.SUBMIT_JOB)
     context: dict[str, Any] = {
         "team": team,
+        "lead": _lead(user, team, jobs, roles, may_submit=may_submit),
         "rows": jobs,
-        "going": sum(not row.job.is_over for row in jobs),
         "team_counts": _team_counts(team),
-        "first": first,
+        "first": first if may_submit else None,
         "versions": [version for version in versions if version != first][:MOST_TEMPLATES],
-        "may_submit": team is not None and team.closed_at is None and may(roles, Action.SUBMIT_JOB),
-        "role": _role_words(roles),
-        "steps": _steps(user, team, has_jobs=bool(jobs)),
+        "may_submit": may_submit,
+        "steps": _steps(user, team, has_jobs=bool(jobs), may_submit=may_submit),
     }
     return render(request, "web/home/page.html", context)
 
@@ -81,6 +83,24 @@ def _team_counts(team: Team | None) -> dict[str, int]:
     return {"running": found[State.RUNNING], "queued": found[State.QUEUED]}
 
 
+def _lead(user: User, team: Team | None, rows: list[JobRow], roles: frozenset[SiteRole], *, may_submit: bool) -> str:
+    """The one line under the title."""
+    if team is None:
+        if user.is_superuser:
+            return _("There is no team yet. Begin with one; the set-up beside this leads through it.")
+        return _("You are in no team yet. A lead adds you by your user name or mail address.")
+    going = sum(not row.job.is_over for row in rows)
+    if going:
+        return ngettext("%(n)d job of yours is going on.", "%(n)d jobs of yours are going on.", going) % {"n": going}
+    if rows:
+        return _("Nothing of yours is going on; these ended within a day.")
+    role = _role_words(roles)
+    who = _("You are %(role)s of %(team)s.") % {"role": role, "team": team.name} if role else ""
+    if not may_submit:
+        return who or _("You see every team and change nothing.")
+    return f"{who} {_('Nothing of yours is running; a first job takes about two minutes.')}".strip()
+
+
 def _role_words(roles: frozenset[SiteRole]) -> str:
     words = {
         SiteRole.LEAD: _("a lead"),
@@ -91,22 +111,34 @@ def _role_words(roles: frozenset[SiteRole]) -> str:
     return next((word for role, word in words.items() if role in roles), "")
 
 
-def _steps(user: User, team: Team | None, *, has_jobs: bool) -> list[Step]:
-    """Set-up that ticks itself; empty once everything is done. Three queries at most."""
-    joined = _("You are in %(team)s") % {"team": team.name} if team else _("Be added to a team by one of its leads")
-    steps = [
-        Step(_("Signed in"), done=True),
-        Step(joined, done=team is not None),
-        Step(
-            _("Submit a first job"),
-            done=has_jobs or Job.objects.filter(submitted_by=user).exists(),
-            href=reverse("web:submit", args=[team.slug]) if team else "",
-        ),
-        Step(
-            _("Switch on two-factor sign-in"),
-            done=Authenticator.objects.filter(user=user).exists(),
-            href=reverse("mfa_index"),
-        ),
-        Step(_("Make an API token for scripts"), done=tokens_of(user).exists(), href=reverse("web:tokens")),
-    ]
+def _steps(user: User, team: Team | None, *, has_jobs: bool, may_submit: bool) -> list[Step]:
+    """Set-up that ticks itself; empty once everything is done. Five queries at most."""
+    signed_in = Step(_("Signed in"), done=True)
+    second_factor = Step(
+        _("Switch on two-factor sign-in"),
+        done=Authenticator.objects.filter(user=user).exists(),
+        href=reverse("mfa_index"),
+    )
+    if user.is_superuser:
+        steps = [
+            signed_in,
+            second_factor,
+            Step(_("Make a team and add its people"), done=team is not None, href=reverse("admin:teams_team_add")),
+            Step(_("Enter prices"), done=prices().exists(), href=reverse("admin:funds_price_add")),
+        ]
+    elif not may_submit and team is not None:
+        steps = [signed_in, second_factor]
+    else:
+        joined = _("You are in %(team)s") % {"team": team.name} if team else _("Be added to a team by one of its leads")
+        steps = [
+            signed_in,
+            Step(joined, done=team is not None),
+            Step(
+                _("Submit a first job"),
+                done=has_jobs or Job.objects.filter(submitted_by=user).exists(),
+                href=reverse("web:submit", args=[team.slug]) if team else "",
+            ),
+            second_factor,
+            Step(_("Make an API token for scripts"), done=tokens_of(user).exists(), href=reverse("web:tokens")),
+        ]
     return [] if all(step.done for step in steps) else steps

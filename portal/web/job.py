@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
-from django.http.response import HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -23,9 +21,9 @@ from portal.jobs import selectors as jobs
 from portal.jobs.models import Attempt, Event, Job, State
 from portal.logs import selectors as logs
 from portal.logs.models import Stream
-from portal.logs.policy import display_text
 from portal.teams.policy import Action
 from portal.usage.selectors import intervals_of
+from portal.web import joblog
 from portal.web.access import Seat, is_fragment, of_job
 from portal.web.jobhelps import helps_of
 from portal.web.jobmoney import Money
@@ -35,8 +33,6 @@ from portal.web.jobruns import MOST_RUNS, Runs
 from portal.web.jobwaiting import waiting_of
 from portal.web.manifest import yaml_lines
 
-TAIL_LINES = 200
-PAGE_LINES = 500
 PARTS = ("job", "job-log", "job-cost", "job-events", "job-manifest")
 
 
@@ -70,6 +66,8 @@ def _context(seat: Seat, job: Job, part: str) -> dict[str, Any]:
 def _flavor(job: Job, attempt: Attempt | None) -> ResourceFlavor | None:
     """The flavor that it got, or else the one that it asked for."""
     name = (attempt.flavor if attempt else "") or job.work.get("flavor")
+    if not name:
+        return None
     return ResourceFlavor.objects.filter(cluster=job.queue.cluster_queue.cluster_id, name=name).first()
 
 
@@ -103,43 +101,6 @@ def _tabs(seat: Seat, job: Job, part: str, streams: Sequence[Stream], events: Se
     ]
 
 
-def _chosen(context: dict[str, Any], wanted: str | None) -> Stream | None:
-    """The stream asked for; else that of the run that failed; else the newest that has said something.
-
-    An unknown id is missing.
-    """
-    streams: list[Stream] = context["streams"]
-    if wanted:
-        for stream in streams:
-            if str(stream.pk) == wanted:
-                return stream
-        raise Http404
-    runs: Runs = context["runs"]
-    if context["job"].state == State.FAILED and (failed := runs.failed_log) is not None:
-        return failed
-    spoken = [stream for stream in streams if stream.next_line > 1 or stream.open_text] or streams
-    return spoken[-1] if spoken else None
-
-
-def _log_context(stream: Stream | None, first: int | None = None) -> dict[str, Any]:
-    """The rows of a log as text, so that the page is whole without script."""
-    if stream is None:
-        return {"stream": None}
-    most = PAGE_LINES if first else TAIL_LINES
-    begin = first or max(1, stream.next_line - most)
-    page = logs.lines(stream, begin, most)
-    return {
-        "stream": stream,
-        "trouble": logs.trouble_of(stream),
-        "rows": [(line.n, line.time_ns // 1_000_000, display_text(line.text)) for line in page.lines],
-        "open_text": display_text(page.open_text),
-        "first": page.first,
-        "next": page.next,
-        "older": max(1, begin - PAGE_LINES) if begin > 1 else None,
-        "newer": page.next if page.next < stream.next_line else None,
-    }
-
-
 @require_GET
 @of_job(Action.SEE_JOB)
 def job(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
@@ -148,35 +109,19 @@ def job(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
     context = _context(seat, job, part if part in PARTS else "job")
     context |= {"most_runs": None if request.GET.get("runs") == "all" else MOST_RUNS}
     if is_fragment(request):
-        context["stream"] = _chosen(context, request.GET.get("stream"))
+        context["stream"] = joblog.chosen(context, request.GET.get("stream"))
         return render(request, "web/job/_live.html", context | _waiting(seat, context))
-    log = _log_context(_chosen(context, request.GET.get("stream")))
+    log = joblog.log_of(context, joblog.chosen(context, request.GET.get("stream")))
     return render(request, "web/job/overview.html", context | _waiting(seat, context) | log)
 
 
 @require_GET
 @of_job(Action.SEE_JOB)
 def job_log(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
-    """The whole log, a page of lines at a time without script."""
+    """The whole log, a page of lines at a time without script; or all logs of the job, merged or side by side."""
     context = _context(seat, job, "job-log")
-    text = request.GET.get("from", "")
-    first = max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 16 else None
-    return render(
-        request, "web/job/log.html", context | _log_context(_chosen(context, request.GET.get("stream")), first)
-    )
-
-
-@require_GET
-@of_job(Action.SEE_JOB)
-def job_download(request: HttpRequest, seat: Seat, job: Job, stream: UUID) -> HttpResponseBase:
-    """The text byte for byte, as the container wrote it."""
-    found = logs.streams_of(job).filter(pk=stream).first()
-    if found is None:
-        raise Http404
-    answer = StreamingHttpResponse(logs.content_async(found), content_type="text/plain; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{found.pod_name}-{found.container}.log"'
-    answer["X-Content-Type-Options"] = "nosniff"
-    return answer
+    log = joblog.page_of(context, request.GET)
+    return render(request, "web/job/log.html", context | log)
 
 
 @require_GET

@@ -16,7 +16,7 @@ from portal.core.money import CENT, whole_seconds
 from portal.costs.policy import NOT_GPU
 from portal.costs.specs import CostLine, JobCost
 from portal.funds.models import Price, PricedResource
-from portal.funds.policy import price_at
+from portal.funds.policy import estimate_as_given, price_at
 from portal.funds.specs import Estimate
 from portal.jobs.models import Job
 from portal.web.templatetags.beamtime import duration, money, number
@@ -38,8 +38,11 @@ class Money:
 
     @property
     def estimate(self) -> Estimate | None:
-        """What was said before the click; None for a job that has none."""
-        return Estimate.from_json(self.job.estimate) if self.job.estimate else None
+        """What was said before the click, for the GPU model that it was then given; None for a job that has none."""
+        if not self.job.estimate:
+            return None
+        told = Estimate.from_json(self.job.estimate)
+        return estimate_as_given(told, self.prices, gpu_model=self.job.gpu_model, at=self.job.submitted_at)
 
     @property
     def at_most(self) -> Decimal | None:

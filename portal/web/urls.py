@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from portal.web import costs, deeds, health, home, job, jobs, preferences, queues, submit, team, tokens
+from portal.web import costs, deeds, health, home, job, joblog, jobs, preferences, queues, submit, team, tokens
 
 app_name = "web"
 
@@ -23,7 +23,8 @@ _jobs: Patterns = [
 _job: Patterns = [
     path("jobs/<uuid:job>/", job.job, name="job"),
     path("jobs/<uuid:job>/log/", job.job_log, name="job-log"),
-    path("jobs/<uuid:job>/log/<uuid:stream>/download/", job.job_download, name="job-download"),
+    path("jobs/<uuid:job>/log/<uuid:stream>/download/", joblog.job_download, name="job-download"),
+    path("jobs/<uuid:job>/log/archive/", joblog.job_archive, name="job-archive"),
     path("jobs/<uuid:job>/cost/", job.job_cost, name="job-cost"),
     path("jobs/<uuid:job>/events/", job.job_events, name="job-events"),
     path("jobs/<uuid:job>/manifest/", job.job_manifest, name="job-manifest"),

@@ -142,7 +142,7 @@ def test_a_token_that_may_only_read_submits_nothing(member: User, submit: Submit
     assert reader.get("jobs/").status_code == 200
     answer = reader.post("jobs/", {"team": "vision", "template": "script", "values": {"script": "true"}})
     assert answer.status_code == 403
-    assert "read and write" in answer.json()["detail"]
+    assert "read, submit and cancel" in answer.json()["detail"]
 
 
 def test_an_auditor_sees_everything_and_submits_nothing(auditor: User, submit: Submit) -> None:

@@ -56,6 +56,10 @@ class Demo:
         )
         return done.stdout
 
+    def manage(self, *words: str) -> str:
+        """What a command of the portal's prints, on this demo's data."""
+        return self._run(*words)
+
     def _answers(self) -> bool:
         if self.process.poll() is not None:
             raise RuntimeError(f"the demo ended at once:\n{(self.folder / 'demo.log').read_text()}")

@@ -153,6 +153,14 @@ class Running:
         self._signal(name, signal.SIGKILL)
         self._processes.pop(name).wait()
 
+    def pause(self, name: str) -> None:
+        """SIGSTOP: its connections stay open and it does nothing, until `resume`."""
+        self._signal(name, signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        """SIGCONT."""
+        self._signal(name, signal.SIGCONT)
+
     def stop(self, name: str) -> None:
         """SIGTERM, and wait for the orderly end."""
         process = self._processes[name]

@@ -68,6 +68,7 @@ TABLE: dict[str, Row] = {
     "job": _SEES,
     "job-log": _SEES,
     "job-download": _SEES,
+    "job-archive": _SEES,
     "job-cost": _SEES,
     "job-events": _SEES,
     "job-manifest": _SEES,

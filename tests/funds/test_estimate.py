@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from portal.core.clock import now
 from portal.funds import selectors
 from portal.funds.models import Price
-from portal.funds.policy import estimate, price_at
+from portal.funds.policy import estimate, estimate_as_given, price_at
 from portal.funds.specs import Estimate
 from tests import factories
 
@@ -40,6 +40,21 @@ def _estimate(*prices: Price, **fields: Any) -> Estimate:
 def test_gpus_times_price_times_limit() -> None:
     found = _estimate(_price("gpu", "2.40", gpu_model=H100), gpus=8, gpu_models=[H100], seconds=8 * 3600)
     assert (found.amount, found.per_hour, found.missing) == (Decimal("153.60"), Decimal("19.20"), ())
+
+
+def test_a_job_for_any_model_is_reckoned_anew_once_it_has_one() -> None:
+    prices = [
+        _price("gpu", "2.40", gpu_model=H100),
+        _price("gpu", "1.10", gpu_model="NVIDIA A100"),
+        _price("cpu", "0.01"),
+    ]
+    told = _estimate(*prices, gpus=1, gpu_models=[H100, "NVIDIA A100"], seconds=900)
+    assert told.amount == Decimal("0.62")
+    given = estimate_as_given(told, prices, gpu_model="NVIDIA A100", at=now())
+    assert (given.amount, given.per_hour, given.seconds) == (Decimal("0.30"), Decimal("1.18"), 900)
+    assert estimate_as_given(told, prices, gpu_model="", at=now()) == told
+    assert estimate_as_given(told, prices, gpu_model=H100, at=now()) == told
+    assert estimate_as_given(told, prices, gpu_model="NVIDIA B200", at=now()).missing == ("NVIDIA B200",)
 
 
 def test_all_runs_of_an_array_count() -> None:

@@ -123,6 +123,9 @@ class ClusterDouble:
     def expect(self, refs: Mapping[str, tuple[str, int]]) -> None:
         return None
 
+    async def log_head(self, ref: ContainerRef) -> bytes | None:
+        return None
+
     async def read_log(self, ref: ContainerRef, *, since: datetime | None, follow: bool) -> AsyncIterator[bytes]:
         return
         yield b""

@@ -97,6 +97,12 @@ class FakeCluster:
         finally:
             self.reading -= 1
 
+    async def log_head(self, ref: ContainerRef) -> bytes | None:
+        log = self.log(ref)
+        if log.gone:
+            raise LogGone("the pod is gone", passing=False)
+        return (stamp(log.fragments[0][0]) + log.fragments[0][1])[:64] if log.fragments else b""
+
     async def _bytes(self, log: Log, since: datetime | None, follow: bool) -> AsyncGenerator[bytes, None]:
         floor = 0 if since is None else int(since.timestamp()) * 1_000_000_000
         position, at_line_start = 0, True

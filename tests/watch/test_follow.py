@@ -244,7 +244,7 @@ async def test_lines_wait_for_a_database_that_is_down(
 ) -> None:
     real, failures = services.append, iter(range(5))
 
-    def down_for_a_while(**given: object) -> bool:
+    def down_for_a_while(**given: object) -> object:
         if next(failures, None) is not None:
             raise OperationalError("the database system is starting up")
         return real(**given)  # type: ignore[arg-type]

@@ -26,12 +26,13 @@ def endpoint(*lines: tuple[int, bytes]) -> bytes:
 def parse(data: bytes, sizes: list[int], *, resumed: bool = False, last_ns: int | None = None) -> list[Record]:
     """The records of a read in portions of the given sizes, over and over."""
     parser = Parser(resumed=resumed, last_ns=last_ns)
-    found, position, turn = [], 0, 0
+    found: list[Record] = []
+    position = turn = 0
     while position < len(data):
         size = sizes[turn % len(sizes)]
         found += parser.feed(data[position : position + size])
         position, turn = position + size, turn + 1
-    return found + parser.finish()
+    return [*found, *parser.finish()]
 
 
 texts = st.one_of(
@@ -98,6 +99,20 @@ def test_the_rest_of_a_line_whose_start_was_skipped_is_not_taken_for_a_line() ->
     assert parse(long, [10_000], resumed=True, last_ns=NOON) == [Record(NOON + 5, b"new\n")]
 
 
+@given(
+    lines=st.lists(st.tuples(st.integers(0, 3_599_999_999_999), texts), min_size=1, max_size=12),
+    torn=st.integers(0, 11),
+)
+@settings(max_examples=100, deadline=None)
+def test_one_odd_line_among_plain_ones_changes_no_other(lines: list[tuple[int, bytes]], torn: int) -> None:
+    plain = [endpoint((ns, text + b"\n")) for ns, text in lines]
+    at = torn % (len(plain) + 1)
+    data = b"".join([*plain[:at], b"2026-11-30T12:00:00.5Z odd\n", *plain[at:]])
+    expected = [Record(NOON + ns, text + b"\n") for ns, text in lines]
+    expected.insert(at, Record(NOON + 500_000_000, b"odd\n"))
+    assert parse(data, [len(data)]) == parse(data, [5]) == expected
+
+
 def test_text_without_a_time_in_the_middle_keeps_its_place() -> None:
     data = endpoint((5, b"a\n")) + b"failed to watch the file\n" + endpoint((6, b"b\n"))
     assert parse(data, [11]) == [
@@ -133,7 +148,7 @@ def test_an_endless_line_is_cut_at_the_same_places_and_loses_nothing(length: int
 
 def test_the_unfinished_line_is_seen_as_it_grows() -> None:
     parser = Parser(resumed=False, last_ns=None)
-    assert parser.feed(HEAD[:10]) == []
+    assert list(parser.feed(HEAD[:10])) == []
     assert parser.open_text == ""
     parser.feed(HEAD[10:] + b" 10 %\r 20 %")
     assert parser.open_text == " 10 %\r 20 %"

@@ -1,6 +1,8 @@
 """What load balancers and probes ask."""
 
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -24,7 +26,7 @@ def test_ready_while_the_cluster_is_watched() -> None:
     leases.take(name=WATCH, holder="watch-1", ttl=timedelta(seconds=15))
     answer = Client().get("/readyz")
     assert answer.status_code == 200
-    assert answer.json() == {"status": "ok", "database": "ok", "broker": "none", "watch": "ok"}
+    assert answer.json() == {"status": "ok", "database": "ok", "files": "ok", "broker": "none", "watch": "ok"}
 
 
 def test_a_silent_watcher_is_named_and_pages_go_on() -> None:
@@ -44,6 +46,16 @@ def test_without_a_database_it_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> 
     answer = Client().get("/readyz")
     assert answer.status_code == 503
     assert answer.json()["database"] == "unreachable"
+
+
+def test_a_server_whose_files_were_not_collected_is_not_ready_and_says_what_to_do(
+    settings: Any, tmp_path: Path
+) -> None:
+    settings.STATIC_ROOT = tmp_path
+    collected = {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"}
+    settings.STORAGES = settings.STORAGES | {"staticfiles": collected}
+    answer = Client().get("/readyz")
+    assert (answer.status_code, answer.json()["files"]) == (503, "missing: run manage.py collectstatic")
 
 
 def test_nothing_is_kept_on_the_way() -> None:

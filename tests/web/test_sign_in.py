@@ -65,7 +65,7 @@ def test_after_five_wrong_tries_even_the_right_password_waits(client: Client, pe
 
 def test_nobody_registers_alone(client: Client, db: None) -> None:
     page = client.get(reverse("account_signup"))
-    assert "Accounts come from your team lead or an administrator." in words(page.content)
+    assert "Accounts come from an administrator of the site." in words(page.content)
     assert "<form" not in page.content.decode()
 
 

@@ -93,6 +93,12 @@ class KubeBackend:
             async for chunk in chunks:
                 yield chunk
 
+    async def log_head(self, ref: ContainerRef) -> bytes:
+        # See _use for why this import stands here.
+        from portal.clusters.kube.logs import log_head  # noqa: PLC0415
+
+        return await log_head(self._use().connection, ref)
+
     def _heard(self) -> None:
         self.last_heard = now()
 

@@ -149,6 +149,9 @@ class LocalBackend:
             async for chunk in chunks:
                 yield chunk
 
+    async def log_head(self, ref: ContainerRef) -> None:
+        """Nothing rotates a log of this machine."""
+
     # --- the end -------------------------------------------------------------------------------------------------
 
     def shutdown(self, grace: float = 2.0) -> None:

@@ -25,9 +25,17 @@ def charges_of(job: Job) -> QuerySet[ChargeLine]:
 
 def job_cost(job: Job, at: datetime) -> JobCost:
     """What a job costs. Final once it is over, its pods have let go and all of it is charged. At most five queries."""
-    lines = [_charged(line) for line in charges_of(job)]
-    uncounted = list(intervals_of(job).filter(frozen_at__isnull=True))
-    missing = [(row.sku, row.interval.resource) for row in Unpriced.objects.filter(job=job).select_related("interval")]
+    held = list(intervals_of(job))
+    uncounted = [interval for interval in held if interval.frozen_at is None]
+    # Lines, and the lack of a price, come with the freezing of their interval; what is frozen only now counts as open.
+    frozen = {interval.pk: interval for interval in held if interval.frozen_at is not None}
+    lines: list[CostLine] = []
+    missing: list[tuple[str, str]] = []
+    if frozen:
+        charged = ChargeLine.objects.filter(job=job)
+        lines += [_charged(line, frozen[line.interval_id]) for line in charged if line.interval_id in frozen]
+        unpriced = Unpriced.objects.filter(job=job).values_list("sku", "interval_id")
+        missing += [(sku, frozen[key].resource) for sku, key in unpriced if key in frozen]
     if uncounted:
         known = list(prices())
         for interval in uncounted:
@@ -48,13 +56,13 @@ def job_cost(job: Job, at: datetime) -> JobCost:
     )
 
 
-def _charged(line: ChargeLine) -> CostLine:
+def _charged(line: ChargeLine, interval: Interval) -> CostLine:
     raw = line.exact
     return CostLine(
-        pod_name=line.interval.pod_name,
-        attempt_number=line.interval.attempt_number,
-        resource=line.interval.resource,
-        sku=sku_of(line.interval),
+        pod_name=interval.pod_name,
+        attempt_number=interval.attempt_number,
+        resource=interval.resource,
+        sku=sku_of(interval),
         units=line.units,
         started_at=line.started_at,
         ended_at=line.ended_at,

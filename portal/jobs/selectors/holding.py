@@ -14,7 +14,7 @@ from django.db.models.expressions import RawSQL
 from portal.jobs.models import Attempt
 from portal.quotas.models import ClusterQueue
 from portal.quotas.policy import Held, ModelRoom, models_of
-from portal.quotas.selectors import queues_open_to, rows_now
+from portal.quotas.selectors import gpu_rows_now, queues_open_to
 from portal.teams.models import Team
 
 _ZERO = Decimal(0)
@@ -82,11 +82,15 @@ def waiting_jobs(queue: ClusterQueue) -> int:
 def _attempts(condition: Q) -> QuerySet[Attempt]:
     """With the numbers of the work and without the work: scripts are long, and nobody reads them here."""
     return (
-        Attempt.objects.filter(_IN_CLUSTER, condition, ended_at__isnull=True)
+        _living(condition)
         .select_related("job__queue__cluster_queue", "job__team")
         .defer("job__work", "job__values", "job__node_selector", "job__estimate")
         .annotate(**{f"asked_{name}": F(f"job__work__{name}") for name in _ASKED})
     )
+
+
+def _living(condition: Q) -> QuerySet[Attempt]:
+    return Attempt.objects.filter(_IN_CLUSTER, condition, ended_at__isnull=True)
 
 
 def held_by(attempts: Iterable[Attempt]) -> Held:
@@ -102,6 +106,22 @@ def held_by(attempts: Iterable[Attempt]) -> Held:
 def free_by_model(team: Team) -> Sequence[ModelRoom]:
     """GPUs that a team may take now, one line per flavor. Three queries."""
     open_ids = set(queues_open_to(team).values_list("pk", flat=True))
-    # The frame of every page asks this: thousands of jobs without GPUs must not be read for it.
-    holding = _attempts(Q(admitted_at__isnull=False, job__work__gpus__gt=0))
-    return models_of([row for row in rows_now(held_by(holding)) if row.is_gpu and row.queue.pk in open_ids])
+    return models_of([row for row in gpu_rows_now(_gpus_held()) if row.is_gpu and row.queue.pk in open_ids])
+
+
+def _gpus_held() -> Held:
+    """GPUs that attempts hold. The frame of every page asks: no job without GPUs is read for it, and no whole row."""
+    held: dict[tuple[int, str, str], Decimal] = defaultdict(lambda: _ZERO)
+    rows = _living(Q(admitted_at__isnull=False, job__work__gpus__gt=0)).values_list(
+        "job__queue__cluster_queue_id",
+        "flavor",
+        "job__work__flavor",
+        "job__gpu_resource",
+        "job__work__gpus",
+        "job__work__runs",
+        "job__work__parallelism",
+    )
+    for queue_id, given, asked, resource, gpus, runs, parallelism in rows:
+        pods = min(runs or 1, parallelism or runs or 1)
+        held[queue_id, given or str(asked or ""), resource] += int(gpus) * pods
+    return held

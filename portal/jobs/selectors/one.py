@@ -17,10 +17,7 @@ def job_for(user: User, job_id: UUID | str) -> Job:
     if isinstance(job_id, UUID) or _is_uuid(job_id):
         found = (
             Job.objects.visible_to(user)
-            .select_related(
-                "team", "template_version__template", "queue__cluster_queue__cluster", "rerun_of", "submitted_by"
-            )
-            .defer("rerun_of__work", "rerun_of__values", "rerun_of__estimate")
+            .select_related("team", "template_version__template", "queue__cluster_queue__cluster")
             .filter(pk=job_id)
             .first()
         )

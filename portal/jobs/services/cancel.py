@@ -12,7 +12,7 @@ from portal.core.hints import nudge
 from portal.jobs.models import TERMINAL, Job, State
 from portal.jobs.policy import AttemptSnapshot, Happening, Reason, Reduction, Words, reasons
 from portal.jobs.policy.rights import may_cancel
-from portal.jobs.services.changes import Change, apply, attempts_with_terms, snapshot_of
+from portal.jobs.services.changes import Change, apply, attempts_with_terms, pods_of, snapshot_of
 from portal.teams.models import User
 from portal.teams.selectors import roles_in
 
@@ -48,7 +48,7 @@ def _try(actor: User, job: Job) -> bool:
     if state in TERMINAL:
         raise Refused(Problem("", f"It is over already: {state.label.lower()}. Nothing is left to cancel.", "over"))
     moment, name = now(), actor.get_username()
-    before = snapshot_of(attempt, attempt.pods.all())
+    before = snapshot_of(attempt, pods_of(attempt))
     never_sent = state is State.SUBMITTED and attempt.tries == 0
     reduction = _at_once(before, name, moment) if never_sent else _asked(before, name, moment)
     due_at = None if never_sent else moment

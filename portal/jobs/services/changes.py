@@ -53,12 +53,17 @@ def terms_of(attempt: Attempt) -> Terms:
     )
 
 
-def snapshot_of(attempt: Attempt, pods: Iterable[Pod]) -> AttemptSnapshot:
+def pods_of(attempt: Attempt) -> list[PodSnapshot]:
+    """The pods that are known of an attempt. One query."""
+    return [PodSnapshot(**row) for row in attempt.pods.values(*_POD_FIELDS)]
+
+
+def snapshot_of(attempt: Attempt, pods: Iterable[PodSnapshot]) -> AttemptSnapshot:
     """The attempt as the reducer takes it."""
     values = {name: getattr(attempt, name) for name in _OWN_FIELDS}
     return AttemptSnapshot(
         **values | {"state": State(attempt.state), "nodes": tuple(attempt.nodes)},
-        pods={pod.uid: PodSnapshot(**{name: getattr(pod, name) for name in _POD_FIELDS}) for pod in pods},
+        pods={pod.uid: pod for pod in pods},
     )
 
 

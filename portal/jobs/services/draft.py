@@ -123,7 +123,7 @@ def _version(request: JobRequest, problems: list[Problem]) -> tuple[TemplateVers
     except Refused as refused:
         problems += refused.problems
         return None, None
-    return version, catalog.parse_definition(version.definition)
+    return version, versions.definition_of(version)
 
 
 def _filled(

@@ -8,7 +8,7 @@ from enum import Enum
 from uuid import UUID, uuid4
 
 from django.conf import settings
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q, QuerySet, prefetch_related_objects
 
 from portal.clusters.gateway import Backend, backend_of
 from portal.clusters.models import Cluster
@@ -22,7 +22,7 @@ from portal.clusters.specs import (
 )
 from portal.core.clock import now
 from portal.core.secrets import SecretUnreadable, open_sealed
-from portal.jobs.models import TERMINAL, Attempt, State
+from portal.jobs.models import TERMINAL, Attempt, Job, State
 from portal.jobs.policy import IN_CLUSTER
 from portal.jobs.policy.specs_of import spec_of_job
 from portal.quotas import services as quotas
@@ -116,11 +116,13 @@ def claim(*, limit: int, only: int | None = None) -> list[Errand]:
         return []
     claimed = (
         Attempt.objects.filter(claim_token=token)
-        .select_related("job__team", "job__queue__cluster_queue__cluster", "job__queue__team")
-        .prefetch_related("job__secrets")
+        .select_related("job__team", "job__queue__cluster_queue__cluster")
         .order_by("due_at", "pk")
     )
     wanted = [(attempt, _wish(attempt)) for attempt in claimed]
+    prefetch_related_objects(
+        [row.job for row, wish in wanted if wish is Wish.OBJECT and _has_secrets(row.job)], "secrets"
+    )
     _let_go([attempt.pk for attempt, wish in wanted if wish is None], token)
     return [_errand(attempt, token, good_until, wish) for attempt, wish in wanted if wish is not None]
 
@@ -171,6 +173,10 @@ def _wish(attempt: Attempt) -> Wish | None:
     return None
 
 
+def _has_secrets(job: Job) -> bool:
+    return bool(job.work.get("secret_env"))
+
+
 def _let_go(ids: list[int], token: UUID) -> None:
     """Nothing to do for these. What became cancelling in this moment stays due."""
     if ids:
@@ -188,7 +194,7 @@ def _errand(attempt: Attempt, token: UUID, good_until: float, wish: Wish) -> Err
     cluster = job.queue.cluster_queue.cluster
     backend, hindered = _backend(cluster)
     secrets: dict[str, str] = {}
-    if wish is Wish.OBJECT:
+    if wish is Wish.OBJECT and _has_secrets(job):
         try:
             secrets = {secret.name: open_sealed(bytes(secret.sealed)) for secret in job.secrets.all()}
         except SecretUnreadable:

@@ -8,7 +8,7 @@ from portal.core.clock import now
 from portal.core.errors import Missing
 from portal.core.leases import Fence
 from portal.jobs import policy
-from portal.jobs.services.changes import Change, apply, attempts_with_terms, snapshot_of, terms_of
+from portal.jobs.services.changes import Change, apply, attempts_with_terms, pods_of, snapshot_of, terms_of
 
 # How often a write may find that another was faster, before something must be wrong.
 PATIENCE = 20
@@ -33,6 +33,6 @@ def _try(facts: AttemptFacts, fence: Fence | None) -> bool:
     if attempt is None or str(attempt.job_id) != facts.job_id or attempt.namespace != facts.namespace:
         raise Missing(f"{facts.namespace}/{facts.name} is marked as ours, but there is no such job.")
     moment = now()
-    before = snapshot_of(attempt, attempt.pods.all())
+    before = snapshot_of(attempt, pods_of(attempt))
     reduction = policy.reduce(before, facts, terms_of(attempt), seen_at=moment)
     return apply(Change(attempt=attempt, before=before, reduction=reduction, moment=moment))

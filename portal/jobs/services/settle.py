@@ -21,7 +21,7 @@ from portal.core.hints import nudge
 from portal.jobs import policy
 from portal.jobs.models import Attempt, State
 from portal.jobs.policy import AttemptSnapshot, Happening, Reason, Reduction, Words, reasons
-from portal.jobs.services.changes import Change, apply, apply_all, attempts_with_terms, snapshot_of, terms_of
+from portal.jobs.services.changes import Change, apply, apply_all, attempts_with_terms, pods_of, snapshot_of, terms_of
 from portal.jobs.services.errands import Deleted, Errand, Made, NoPlace, NotBegun, Outcome, Trouble
 from portal.quotas import services as quotas
 
@@ -55,7 +55,7 @@ def _try(errand: Errand, outcome: Outcome) -> bool:
         Attempt.objects.filter(pk=attempt.pk, claim_token=errand.token).update(**_FREED)
         return True
     moment = now()
-    before = snapshot_of(attempt, attempt.pods.all())
+    before = snapshot_of(attempt, pods_of(attempt))
     step = _step(errand, outcome, attempt, before, moment)
     if step.due_at is not None and step.due_at <= moment:
         nudge("jobs.dispatch", attempt.pk)

@@ -53,13 +53,11 @@ def submit(request: JobRequest) -> Submitted:
 def _known(request: JobRequest, digest: str) -> Submitted | None:
     if not request.idempotency_key or not request.idempotency_key.isprintable():
         return None
-    job = (
-        Job.objects.filter(submitted_by=request.user, idempotency_key=request.idempotency_key)
-        .select_related("team", "template_version__template", "queue__cluster_queue")
-        .first()
-    )
-    if job is None:
+    mine = Job.objects.filter(submitted_by=request.user, idempotency_key=request.idempotency_key)
+    # Hardly ever there; only then is it worth its columns and what belongs to it.
+    if not mine.exists():
         return None
+    job = mine.select_related("team", "template_version__template", "queue__cluster_queue").get()
     if job.request_digest != digest:
         raise Conflicting("This idempotency key was used for another request. Send this one with a new key.")
     return Submitted(job, created=False)
@@ -98,13 +96,13 @@ def _create(request: JobRequest, found: Draft, digest: str) -> Job:
         object_name=object_name(job.id, 1),
         due_at=moment,
     )
-    _write_down(request, job, attempt, moment)
+    _write_down(request, job, attempt, moment, queue=found.queue.name)
     nudge("jobs.dispatch", attempt.pk)
     announce_change(job)
     return job
 
 
-def _write_down(request: JobRequest, job: Job, attempt: Attempt, moment: datetime) -> None:
+def _write_down(request: JobRequest, job: Job, attempt: Attempt, moment: datetime, *, queue: str) -> None:
     version = job.template_version
     message = f"Submitted by {job.submitted_by_name}."
     record_event(job, attempt, at=moment, kind="submitted", message=message, key="submitted")
@@ -112,7 +110,7 @@ def _write_down(request: JobRequest, job: Job, attempt: Attempt, moment: datetim
         "team": request.team.slug,
         "template": version.template.slug,
         "version": version.number,
-        "queue": job.queue.cluster_queue.name,
+        "queue": queue,
         "rerun_of": str(request.rerun_of or ""),
     }
     audit.record(actor=request.user, action="job.submit", subject=job, after=after)

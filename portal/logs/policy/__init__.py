@@ -1,5 +1,6 @@
 """Rules of the log. Pure."""
 
+from portal.logs.policy.expiry import expired_words, expires_at, expiring_words
 from portal.logs.policy.gaps import gap_words
 from portal.logs.policy.lines import (
     CHUNK_BYTES,
@@ -23,6 +24,9 @@ __all__ = [
     "cut",
     "decode",
     "display_text",
+    "expired_words",
+    "expires_at",
+    "expiring_words",
     "gap_words",
     "is_record",
     "joins",

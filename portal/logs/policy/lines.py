@@ -1,9 +1,11 @@
 """Rules of the log: where a long line is cut, how lines are packed into chunks, what a line looks like on a screen."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
-from portal.logs.specs import Record
+from portal.logs.specs import Batch, Record
 
 # A longer line is numbered as several: no reader, parser or page ever has to hold more than this at once.
 LINE_BYTES = 256 * 1024
@@ -51,20 +53,23 @@ def is_record(text: bytes) -> bool:
     return bool(text) and feed in (-1, len(text) - 1) and len(text) - (feed >= 0) <= LINE_BYTES
 
 
-def packs(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
+def packs(records: Sequence[Record]) -> Iterator[Batch]:
     """Records in groups, each of which may be one chunk.
 
     A record without a line feed ends its chunk, so that the lines of a chunk are found by their line feeds.
     """
-    start = size = 0
-    for position, record in enumerate(records):
-        full = position - start >= CHUNK_LINES or size + len(record.text) > CHUNK_BYTES
-        if position > start and (full or not records[position - 1].text.endswith(b"\n")):
-            yield records[start:position]
-            start, size = position, 0
-        size += len(record.text)
-    if start < len(records):
-        yield records[start:]
+    batch = records if isinstance(records, Batch) else Batch.of(records)
+    sizes = list(accumulate(map(len, batch.texts), initial=0))
+    ends = [at for at, text in enumerate(batch.texts, 1) if text[-1:] != b"\n"]
+    start, turn = 0, 0
+    while start < len(batch):
+        end = min(start + CHUNK_LINES, bisect_right(sizes, sizes[start] + CHUNK_BYTES) - 1)
+        if turn < len(ends) and ends[turn] <= end:
+            end = ends[turn]
+        end = max(end, start + 1)
+        turn += turn < len(ends) and ends[turn] <= end
+        yield batch[start:end]
+        start = end
 
 
 def joins(*, before: tuple[int, int], lines: int, size: int) -> bool:

@@ -1,9 +1,12 @@
 """Where the lines lie."""
 
-from portal.logs.store.chunks import DatabaseStore
+from portal.logs.store.blocks import Damaged
 from portal.logs.store.interface import Store
+from portal.logs.store.lines import LineStore
 
-_STORE: Store = DatabaseStore()
+__all__ = ["Damaged", "Store", "store"]
+
+_STORE: Store = LineStore()
 
 
 def store() -> Store:

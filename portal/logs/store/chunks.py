@@ -1,144 +1,98 @@
 """The newest lines of a stream, as rows that may still be merged."""
 
-import struct
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import F, QuerySet
 from django.db.models.functions import Length
 
 from portal.logs.models import Chunk
 from portal.logs.policy import CHUNK_LINES, joins, packs
 from portal.logs.specs import Record
+from portal.logs.store.portion import Portion, pack
 
 # Chunks fetched by one query: at most 4 MiB of ordinary chunks.
-_FETCH = 64
+FETCH = 64
 # How many small chunks a merge may swallow: each is at least twice as long as the next, so ten span CHUNK_LINES.
 _LOOK_BACK = 10
+# Bytes from which on PostgreSQL takes rows faster by COPY.
+_COPIED = 64 * 1024
 
 
-class _Text(NamedTuple):
-    """A chunk's content."""
-
-    first_line: int
-    first_byte: int
-    data: bytes
-    times: bytes
-
-    def records(self) -> list[Record]:
-        stamps = struct.unpack(f"<{len(self.times) // 8}q", self.times)
-        *whole, rest = self.data.split(b"\n")
-        texts = [text + b"\n" for text in whole]
-        if rest:
-            texts.append(rest)
-        return [Record(stamp, text) for stamp, text in zip(stamps, texts, strict=True)]
+def append(stream_id: UUID, *, first_line: int, first_byte: int, records: Sequence[Record]) -> None:
+    """Add lines behind the last."""
+    portions = []
+    for group in packs(records):
+        portions.append(pack(first_line, first_byte, group))
+        first_line, first_byte = portions[-1].end, first_byte + len(portions[-1].data)
+    portions[0] = _merge(stream_id, portions[0])
+    if connection.vendor == "postgresql" and sum(len(portion.data) for portion in portions) >= _COPIED:
+        _copy(stream_id, portions)
+    else:
+        Chunk.objects.bulk_create([Chunk(stream_id=stream_id, **portion._asdict()) for portion in portions])
 
 
-class DatabaseStore:
-    """Chunks as rows. A line is found by its number through the unique index on (stream, first line)."""
-
-    def append(self, stream_id: UUID, *, first_line: int, first_byte: int, records: Sequence[Record]) -> None:
-        groups = [_pack(group) for group in packs(records)]
-        first_line, first_byte, groups[0] = self._merge(stream_id, first_line, first_byte, groups[0])
-        rows = []
-        for data, times in groups:
-            lines = len(times) // 8
-            rows.append(
-                Chunk(
-                    stream_id=stream_id,
-                    first_line=first_line,
-                    lines=lines,
-                    first_byte=first_byte,
-                    data=data,
-                    times=times,
-                )
-            )
-            first_line += lines
-            first_byte += len(data)
-        Chunk.objects.bulk_create(rows)
-
-    def _merge(
-        self, stream_id: UUID, first_line: int, first_byte: int, group: tuple[bytes, bytes]
-    ) -> tuple[int, int, tuple[bytes, bytes]]:
-        """Swallow the small chunks before the new text; the numbers then begin with the first of them."""
-        data, times = group
-        if not joins(before=(1, 1), lines=len(times) // 8, size=len(data)):
-            return first_line, first_byte, group
-        last = Chunk.objects.filter(stream_id=stream_id).order_by("-first_line")
-        sizes = last.annotate(size=Length("data")).values_list("lines", "size")[:_LOOK_BACK]
-        lines, size, wanted = len(times) // 8, len(data), 0
-        for before in sizes:
-            if not joins(before=before, lines=lines, size=size):
-                break
-            lines, size, wanted = lines + before[0], size + before[1], wanted + 1
-        swallowed = []
-        for row in last.values_list("pk", "first_line", "first_byte", "data", "times")[:wanted] if wanted else ():
-            # A text without a line feed ends its chunk for good.
-            if not bytes(row[3]).endswith(b"\n"):
-                break
-            swallowed.append(row[0])
-            first_line, first_byte = row[1], row[2]
-            data, times = bytes(row[3]) + data, bytes(row[4]) + times
-        if swallowed:
-            Chunk.objects.filter(pk__in=swallowed).delete()
-        return first_line, first_byte, (data, times)
-
-    def read(self, stream_id: UUID, *, first: int, limit: int, max_bytes: int) -> list[Record]:
-        found: list[Record] = []
-        size, position, end = 0, first, first + limit
-        while position < end:
-            texts = self._texts(stream_id, position, end)
-            for text in texts:
-                for record in text.records()[position - text.first_line : end - text.first_line]:
-                    found.append(record)
-                    position += 1
-                    size += len(record.text)
-                    if size >= max_bytes:
-                        return found
-            if len(texts) < _FETCH:
-                break
-        return found
-
-    def backwards(self, stream_id: UUID) -> Iterator[Record]:
-        end: int | None = None
-        while True:
-            rows = Chunk.objects.filter(stream_id=stream_id).order_by("-first_line")
-            if end is not None:
-                rows = rows.filter(first_line__lt=end)
-            text = next(iter(_read(rows[:1])), None)
-            if text is None:
-                return
-            records = text.records()
-            # A merge meanwhile may have put lines that were already given into this chunk.
-            yield from reversed(records if end is None else records[: end - text.first_line])
-            end = text.first_line
-
-    def content(self, stream_id: UUID) -> Iterator[bytes]:
-        line, byte = 1, 0
-        while texts := self._texts(stream_id, line, None):
-            for text in texts:
-                part = text.data[byte - text.first_byte :]
-                line, byte = text.first_line + len(text.times) // 8, byte + len(part)
-                yield part
-
-    def _texts(self, stream_id: UUID, first: int, end: int | None) -> list[_Text]:
-        """The chunks that hold line `first` and those behind it, in order; at most `_FETCH`."""
-        rows = Chunk.objects.filter(stream_id=stream_id, first_line__gt=first - CHUNK_LINES).order_by("first_line")
-        if end is not None:
-            rows = rows.filter(first_line__lt=end)
-        # A chunk that begins less than CHUNK_LINES before `first` may still end before it: left out unread.
-        rows = rows.filter(lines__gt=first - F("first_line"))
-        return _read(rows[:_FETCH])
+def _copy(stream_id: UUID, portions: Sequence[Portion]) -> None:
+    """The same as an insertion, but the bytes need not be written and read as hexadecimal digits of a statement."""
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(
+            "COPY logs_chunk (stream_id, first_line, lines, first_byte, data, times) FROM STDIN (FORMAT BINARY)"
+        ) as copy,
+    ):
+        copy.set_types(["uuid", "int8", "int4", "int8", "bytea", "bytea"])
+        for portion in portions:
+            copy.write_row((stream_id, *portion))
 
 
-def _pack(records: Sequence[Record]) -> tuple[bytes, bytes]:
-    return (
-        b"".join([record.text for record in records]),
-        struct.pack(f"<{len(records)}q", *[record.time_ns for record in records]),
-    )
+def _merge(stream_id: UUID, new: Portion) -> Portion:
+    """Swallow the small chunks before the new text; it then begins with the first of them."""
+    if not joins(before=(1, 1), lines=new.lines, size=len(new.data)):
+        return new
+    last = Chunk.objects.filter(stream_id=stream_id).order_by("-first_line")
+    sizes = last.annotate(size=Length("data")).values_list("lines", "size")[:_LOOK_BACK]
+    lines, size, wanted = new.lines, len(new.data), 0
+    for before in sizes:
+        if not joins(before=before, lines=lines, size=size):
+            break
+        lines, size, wanted = lines + before[0], size + before[1], wanted + 1
+    swallowed = []
+    for row in last.values_list("pk", "first_line", "first_byte", "data", "times")[:wanted] if wanted else ():
+        data, times = bytes(row[3]), bytes(row[4])
+        # A text without a line feed ends its chunk for good.
+        if not data.endswith(b"\n"):
+            break
+        swallowed.append(row[0])
+        new = Portion(row[1], new.lines + len(times) // 8, row[2], data + new.data, times + new.times)
+    if swallowed:
+        Chunk.objects.filter(pk__in=swallowed).delete()
+    return new
 
 
-def _read(rows: QuerySet[Chunk]) -> list[_Text]:
-    fields = rows.values_list("first_line", "first_byte", "data", "times")
-    return [_Text(line, byte, bytes(data), bytes(times)) for line, byte, data, times in fields]
+def holding(stream_id: UUID, first: int, end: int | None, *, timed: bool) -> list[Portion]:
+    """The chunks that hold line `first` and those behind it up to `end`, in order; at most `FETCH`, or none."""
+    rows = Chunk.objects.filter(stream_id=stream_id, first_line__gt=first - CHUNK_LINES).order_by("first_line")
+    if end is not None:
+        rows = rows.filter(first_line__lt=end)
+    # A chunk that begins less than CHUNK_LINES before `first` may still end before it: left out unread.
+    rows = rows.filter(lines__gt=first - F("first_line"))
+    found = _read(rows[:FETCH], timed=timed)
+    # One query sees one state of the rows, so they follow on each other; but its first may lie behind what was sealed.
+    return found if found and found[0].first_line <= first else []
+
+
+def newest_before(stream_id: UUID, end: int | None, *, timed: bool) -> Portion | None:
+    """The last chunk that begins before line `end`; the very last without it."""
+    rows = Chunk.objects.filter(stream_id=stream_id).order_by("-first_line")
+    if end is not None:
+        rows = rows.filter(first_line__lt=end)
+    return next(iter(_read(rows[:1], timed=timed)), None)
+
+
+def _read(rows: QuerySet[Chunk], *, timed: bool) -> list[Portion]:
+    fields = ["first_line", "lines", "first_byte", "data"] + ["times"] * timed
+    return [
+        Portion(row[0], row[1], row[2], bytes(row[3]), bytes(row[4]) if timed else b"")
+        for row in rows.values_list(*fields)
+    ]

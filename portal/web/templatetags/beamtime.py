@@ -12,6 +12,7 @@ from django.utils.dateformat import format as format_date
 from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import Truncator
 from django.utils.translation import get_language, gettext
 
 from portal.jobs.models import State
@@ -226,22 +227,21 @@ def clock(value: datetime | date | None, form: str = "") -> str:
     """
     if value is None:
         return _NONE
-    now = timezone.localtime()
+    today = timezone.localdate()
     if isinstance(value, datetime):
         local: datetime | date = timezone.localtime(value) if timezone.is_aware(value) else value
         day, exact = local.date() if isinstance(local, datetime) else local, local.isoformat(timespec="seconds")  # type: ignore[call-arg]
     else:
         local, day, exact, form = value, value, value.isoformat(), form or "date"
-    date_words = format_date(local, "j M" if day.year == now.year else "j M Y")
-    if form == "date":
-        words = date_words
-    elif form == "plan":
+    if form == "plan":
         words = format_date(local, "D j M Y, H:i")
-    elif form == "short":
-        words = f"{local:%H:%M}" if day == now.date() else date_words
     else:
         time_words = f"{local:%H:%M:%S}" if form == "seconds" else f"{local:%H:%M}"
-        words = time_words if day == now.date() else f"{date_words}, {time_words}"
+        if day == today and form != "date":
+            words = time_words
+        else:
+            date_words = format_date(local, "j M" if day.year == today.year else "j M Y")
+            words = date_words if form in ("date", "short") else f"{date_words}, {time_words}"
     return format_html('<time datetime="{0}" title="{0}">{1}</time>', exact, words)
 
 
@@ -276,6 +276,12 @@ def bar(value: Number | None, most: Number = 100, tone: str = "accent", label: s
 def share(value: Number | None) -> str:
     """A percentage as SVG wants it, with a point in every language: 41.666 -> "41.67"."""
     return "0" if value is None else f"{float(value):.2f}".rstrip("0").rstrip(".")
+
+
+@register.filter
+def shortened(value: str, most: int) -> str:
+    """At most so many characters, the last of them an ellipsis. Nearly every name is short, and left as it is."""
+    return value if len(value) <= most else Truncator(value).chars(most)
 
 
 @register.filter

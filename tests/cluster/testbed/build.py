@@ -45,6 +45,7 @@ class Builds:
     kubernetes: Path
     containerd: Path
     kwok: Path
+    collector: Path
     images: Path
 
     def program(self, name: str) -> str:
@@ -52,7 +53,7 @@ class Builds:
 
         Raises KeyError if no part has it.
         """
-        for part in (self.kubernetes, self.containerd, self.kwok):
+        for part in (self.kubernetes, self.containerd, self.kwok, self.collector):
             if (part / "bin" / name).exists():
                 return str(part / "bin" / name)
         raise KeyError(name)
@@ -72,6 +73,7 @@ def ensure(say: Say) -> Builds:
             ),
             containerd=_part(root, "containerd", _containerd, say, hint="about a minute"),
             kwok=_part(root, "kwok", _kwok, say, hint="about a minute"),
+            collector=_part(root, "collector", _collector, say, hint="about two minutes"),
             images=_images(root, say),
         )
 
@@ -114,6 +116,11 @@ def _kwok(target: Path) -> None:
     _go(source, ["build", "-ldflags", "-s -w", "-o", f"{target}/bin/", f"{KWOK}/cmd/kwok"])
     stages = _module_folder(source, KWOK) / "kustomize" / "stage"
     (target / "stages.yaml").write_text("\n---\n".join((stages / name).read_text() for name in STAGES))
+
+
+def _collector(target: Path) -> None:
+    """The sources were made by the collector's own builder from `builder.yaml` beside them."""
+    _go(SOURCES / "collector", ["build", "-ldflags", "-s -w", "-o", f"{target}/bin/collector", "."], cgo=False)
 
 
 def _images(root: Path, say: Say) -> Path:

@@ -71,6 +71,20 @@ def test_it_is_followed_from_a_whole_second(api: FakeApi, backend: KubeBackend) 
     assert asked[0]["follow"] == "true"
 
 
+def test_the_head_of_a_log_is_little_of_the_present_file(api: FakeApi, backend: KubeBackend) -> None:
+    asked = serve(api, web.Response(body=LINE))
+    assert asyncio.run(backend.log_head(ref())) == LINE
+    assert asked == [{"container": "main", "timestamps": "true", "limitBytes": "64"}]
+
+
+def test_the_head_of_a_log_that_is_gone_says_so(api: FakeApi, backend: KubeBackend) -> None:
+    serve(api, web.Response(body=b"unable to retrieve container logs for containerd://1"))
+    with pytest.raises(LogGone):
+        asyncio.run(backend.log_head(ref()))
+    with pytest.raises(LogGone):
+        asyncio.run(backend.log_head(ref(pod_uid="an-earlier-one")))
+
+
 def test_another_pod_of_the_same_name_is_not_read(api: FakeApi, backend: KubeBackend) -> None:
     asked = serve(api, web.Response(body=LINE))
     with pytest.raises(LogGone) as gone:

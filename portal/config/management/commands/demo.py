@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from portal.clusters.models import ResourceFlavor
+from portal.clusters.models import BackendKind, Cluster, ResourceFlavor
 from portal.clusters.specs import ClusterError
 from portal.config import demo, embedded
 
@@ -52,8 +52,15 @@ class Command(BaseCommand):
         lines += ["", f"  Password of all five: {self.style.SUCCESS(password)}"]
         if ResourceFlavor.objects.filter(pretended=True, removed_at=None).exists():
             lines += ["", "  This machine has no NVIDIA GPUs, so the demo's are pretended. Jobs are real processes."]
-        lines += ["", f"  Data: {settings.BEAMTIME_DATA_DIR}   Stop: Ctrl-C, which ends its jobs too"]
+        lines += ["", f"  Data: {settings.BEAMTIME_DATA_DIR}   {self._stopping()}"]
         return "\n" + "\n".join(f"  {line}".rstrip() for line in lines) + "\n"
+
+    def _stopping(self) -> str:
+        """Jobs of this machine end with the portal; those of a cluster are the cluster's."""
+        if Cluster.objects.get(name=settings.BEAMTIME_CLUSTER_NAME).backend == BackendKind.LOCAL:
+            return "Stop: Ctrl-C, which ends its jobs too"
+        place = settings.BEAMTIME_CLUSTER_KUBECONFIG or "this pod"
+        return f"Stop: Ctrl-C; jobs go on in the cluster of {place}"
 
     def _say(self, text: str) -> None:
         self.stdout.write(text)
@@ -68,7 +75,6 @@ def _port(text: str) -> int:
 
 def _speak_as(address: str) -> None:
     """Where the operator said nothing else: links name the address served, and the terminal stays readable."""
-    settings.BEAMTIME_DEMO = True
     if "BEAMTIME_LOG_LEVEL" not in os.environ:
         # In the settings too, because Celery and ASGI set logging up again from there.
         settings.LOGGING["loggers"]["portal"]["level"] = "WARNING"

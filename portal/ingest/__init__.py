@@ -1,0 +1,1 @@
+"""The door for collectors on the nodes: logs as OTLP over HTTP."""

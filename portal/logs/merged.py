@@ -1,0 +1,170 @@
+"""All logs of a job as one, in the order of time, read by a cursor: the next line of every stream.
+
+A line is given once whatever the times say, because the cursor counts lines; times only decide what stands beside what.
+"""
+
+import heapq
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from portal.core.errors import Problem, Refused
+from portal.logs.models import Stream
+from portal.logs.policy import decode
+from portal.logs.policy.errors import level_of
+from portal.logs.store import store
+
+MOST_LINES = 2000
+MOST_STREAMS = 512
+Level = Literal["all", "warning", "error"]
+_BUDGET_SECONDS = 1.0
+_BYTES = 256 * 1024
+_LEAST = 20
+_CURSOR = re.compile(r"[0-9a-z]{1,12}(?:\.[0-9a-z]{1,12})*")
+
+
+class MergedLine(NamedTuple):
+    """`stream`: its place in the list that was asked for."""
+
+    stream: int
+    n: int
+    time_ns: int
+    text: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """`before`, `after`: cursors of what comes next in either direction. `complete`: nothing will ever follow."""
+
+    lines: Sequence[MergedLine]
+    before: str
+    after: str
+    at_start: bool
+    at_end: bool
+    complete: bool
+
+
+def in_order(streams: Iterable[Stream]) -> list[Stream]:
+    """The order that a cursor counts in: a stream that begins later comes later."""
+    return sorted(streams, key=lambda stream: (stream.created_at, stream.pk))
+
+
+def pack(places: Sequence[int]) -> str:
+    return ".".join(_base36(place) for place in places)
+
+
+def unpack(cursor: str, streams: Sequence[Stream]) -> list[int]:
+    """The next line of each stream; 1 for those that came later. Raises `Refused`."""
+    if not _CURSOR.fullmatch(cursor) or cursor.count(".") >= max(len(streams), 1):
+        raise Refused(Problem("cursor", "This is no cursor of these logs; begin without one.", "invalid"))
+    places = [int(part, 36) for part in cursor.split(".")]
+    places += [1] * (len(streams) - len(places))
+    return [min(max(place, 1), stream.next_line) for place, stream in zip(places, streams, strict=True)]
+
+
+def merged(
+    streams: Sequence[Stream],
+    *,
+    cursor: str | None,
+    limit: int,
+    backward: bool = False,
+    level: Level = "all",
+    clock: Callable[[], float] = time.monotonic,
+) -> Merged:
+    """At most `limit` lines behind the cursor, or `backward` before it; without one from the start, or from the end.
+
+    With a `level` there may be fewer although more follow: looking takes a second at most. Raises `Refused`,
+    `Unavailable`.
+    """
+    ends = [stream.next_line for stream in streams]
+    start = unpack(cursor, streams) if cursor is not None else (ends if backward else [1] * len(streams))
+    places = list(start)
+    deadline = clock() + _BUDGET_SECONDS
+    found: list[MergedLine] = []
+    share = max(_LEAST, 2 * limit // max(len(streams), 1))
+    source = _backward(streams, places, share) if backward else _forward(streams, places, ends, share)
+    for line in source:
+        if level == "all" or line.level in {"error", level}:
+            found.append(line)
+        if len(found) >= limit or clock() > deadline:
+            break
+    if backward:
+        found.reverse()
+    before, after = (places, start) if backward else (start, places)
+    at_end = list(after) == ends
+    return Merged(
+        lines=found,
+        before=pack(before),
+        after=pack(after),
+        at_start=all(place == 1 for place in before),
+        at_end=at_end,
+        complete=at_end and all(stream.completed_at is not None for stream in streams),
+    )
+
+
+def _forward(streams: Sequence[Stream], places: list[int], ends: Sequence[int], share: int) -> Iterator[MergedLine]:
+    """Lines from `places` on, which move along."""
+
+    def ahead(index: int) -> Iterator[tuple[int, int, MergedLine]]:
+        stream, position, latest = streams[index], places[index], 0
+        while position < ends[index] and stream.expired_at is None:
+            lines = _read(stream, index, position, min(share, ends[index] - position))
+            if not lines:
+                return
+            for line in lines:
+                # A time that goes back does not take its line in front of lines that were written before it.
+                latest = max(latest, line.time_ns)
+                yield latest, index, line
+            position += len(lines)
+
+    for _, index, line in heapq.merge(*[ahead(index) for index in range(len(streams))], key=_key):
+        places[index] = line.n + 1
+        yield line
+    # An expired text is passed over as a whole.
+    places[:] = list(ends)
+
+
+def _backward(streams: Sequence[Stream], places: list[int], share: int) -> Iterator[MergedLine]:
+    """Lines before `places`, the newest first."""
+
+    def back(index: int) -> Iterator[tuple[int, int, MergedLine]]:
+        stream, end, earliest = streams[index], places[index], 2**63
+        while end > 1 and stream.expired_at is None:
+            low = max(1, end - share)
+            lines = _read(stream, index, low, end - low)
+            while lines and lines[-1].n < end - 1:  # long lines fill a page early
+                lines += _read(stream, index, lines[-1].n + 1, end - 1 - lines[-1].n)
+            for line in reversed(lines):
+                earliest = min(earliest, line.time_ns)
+                yield -earliest, -index, line
+            end = low
+
+    for _, index, line in heapq.merge(*[back(index) for index in range(len(streams))], key=_key):
+        places[-index] = line.n
+        yield line
+    places[:] = [1] * len(places)
+
+
+def _key(entry: tuple[int, int, MergedLine]) -> tuple[int, int]:
+    return entry[0], entry[1]
+
+
+def _read(stream: Stream, index: int, first: int, limit: int) -> list[MergedLine]:
+    records = store().read(stream.pk, first=first, limit=limit, max_bytes=_BYTES, sealed_line=stream.sealed_line)
+    found = []
+    for n, record in enumerate(records, first):
+        text = decode(record.text)
+        found.append(MergedLine(index, n, record.time_ns, text, level_of(text)))
+    return found
+
+
+def _base36(value: int) -> str:
+    digits = ""
+    while True:
+        value, rest = divmod(value, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
+        if not value:
+            return digits

@@ -1,0 +1,223 @@
+"""Logs that a collector on the node delivers: kept at once, numbered when their order is certain.
+
+A delivery is acknowledged once it is stored as a parcel; repeats are recognised by `policy.collected`. Numbering then
+moves records from parcels into the stream, in one transaction, under the lock of the stream's intake.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Sum
+from django.db.models.functions import Length
+
+from portal.clusters.policy import attempt_of_pod
+from portal.clusters.specs import ContainerRef
+from portal.core import leases
+from portal.core.clock import now
+from portal.core.errors import Unavailable
+from portal.core.hints import nudge
+from portal.jobs.models import Attempt
+from portal.logs.models import Cause, Intake, Parcel, Source, Stream
+from portal.logs.policy.collected import SKEW_NS, Book, Seen, Taken
+from portal.logs.policy.parcels import open_lines_of, open_lines_to_json, pack, spans_of, spans_to_json, unpack
+from portal.logs.services.append import append
+from portal.logs.services.gaps import note_gap
+from portal.logs.services.streams import open_stream
+from portal.logs.specs import Record
+from portal.logs.store import store
+
+# How long a record waits for what may be older and still under way, such as the rest of a rotated file.
+PATIENCE = timedelta(seconds=2)
+# Bytes of one numbering; and of a stream's parcels beyond which its collector is asked to wait.
+PORTION, MOST_WAITING = 4 * 1024 * 1024, 64 * 1024 * 1024
+
+
+def accept(*, cluster: str, delivery: Mapping[ContainerRef, Sequence[Seen]]) -> int:
+    """Keep what was delivered; returns how many records belong to no job of this cluster's.
+
+    Raises `Unavailable` when more of a stream waits than can be numbered: the collector keeps it and tries again.
+    """
+    strange = 0
+    streams: dict[UUID, Sequence[Seen]] = {}
+    for ref, records in delivery.items():
+        stream = _stream_of(cluster, ref)
+        if stream is None:
+            strange += len(records)
+        elif stream.completed_at is None:
+            streams[stream.pk] = records
+    sizes = Parcel.objects.filter(stream__in=streams).values_list("stream").annotate(size=Sum(Length("data")))
+    if any(size > MOST_WAITING for _, size in sizes):
+        raise Unavailable("More of a log is waiting than can be numbered. Send it again in some seconds.")
+    with transaction.atomic():
+        for key, records in streams.items():
+            _keep(key, records, now())
+            nudge("logs.number", str(key))
+    return strange
+
+
+def number(*, stream_id: UUID, patience: timedelta = PATIENCE) -> int:
+    """Number what has its place; returns how many lines came of it. More may be waiting."""
+    with transaction.atomic():
+        intake = Intake.objects.select_for_update().filter(stream=stream_id).first()
+        if intake is None:
+            return 0
+        stream = Stream.objects.select_for_update().get(pk=stream_id)
+        parcels = _portion(stream_id)
+        if stream.completed_at is not None:
+            Parcel.objects.filter(stream=stream_id).delete()
+            return 0
+        received: dict[tuple[int, int], datetime] = {}
+        arrivals: list[Seen] = []
+        for parcel in parcels:
+            for record in unpack(bytes(parcel.data)):
+                arrivals.append(record)
+                received.setdefault((record.time_ns, record.offset), parcel.received_at)
+        settled = now() - patience
+        book = Book(spans_of(intake.spans), open_lines_of(intake.open_lines))
+        taken = book.take(arrivals, waited=lambda each: received[each.time_ns, each.offset] <= settled)
+        if not intake.spans and stream.source == Source.FOLLOWER:
+            intake.follower_until_ns = stream.last_time_ns
+        if intake.follower_until_ns is not None:
+            _leave_out_stored(stream, taken, intake.follower_until_ns)
+        count = _store(stream, taken)
+        Parcel.objects.filter(pk__in=[parcel.pk for parcel in parcels]).delete()
+        if taken.rest:
+            _keep(stream_id, taken.rest, min(received[each.time_ns, each.offset] for each in taken.rest))
+        intake.spans, intake.open_lines = spans_to_json(book.spans), open_lines_to_json(book.open_lines)
+        intake.save(update_fields=["spans", "open_lines", "follower_until_ns"])
+    return count
+
+
+def number_waiting() -> None:
+    """Number whatever waits, stream by stream: what a lost hint missed, and what had to wait."""
+    for stream_id in Parcel.objects.order_by().values_list("stream", flat=True).distinct():
+        number(stream_id=stream_id)
+
+
+def _stream_of(cluster: str, ref: ContainerRef) -> Stream | None:
+    """The stream of a container of one of this portal's jobs in this cluster; made at its first mention."""
+    place = attempt_of_pod(ref.pod)
+    if place is None:
+        return None
+    known = Attempt.objects.filter(
+        job=place.job_id,
+        number=place.attempt,
+        namespace=ref.namespace,
+        job__queue__cluster_queue__cluster__name=cluster,
+    )
+    if not known.exists():
+        return None
+    found = Stream.objects.filter(pod_uid=ref.pod_uid, container=ref.container, restart=ref.restart).first()
+    if found is not None:
+        return found if (found.job_id, found.pod_name) == (place.job_id, ref.pod) else None
+    return open_stream(job_id=place.job_id, attempt_number=place.attempt, ref=ref, pod_index=place.index)
+
+
+def _keep(stream_id: UUID, records: Sequence[Seen], received_at: datetime) -> None:
+    Intake.objects.get_or_create(stream_id=stream_id)
+    data = pack(records)
+    digest = hashlib.sha256(data).hexdigest()
+    Parcel.objects.get_or_create(
+        stream_id=stream_id, digest=digest, defaults={"data": data, "received_at": received_at}
+    )
+
+
+def _portion(stream_id: UUID) -> list[Parcel]:
+    """The oldest parcels, so many that one transaction stays short."""
+    sizes = Parcel.objects.filter(stream=stream_id).order_by("pk").annotate(size=Length("data"))
+    chosen, total = [], 0
+    for key, size in sizes.values_list("pk", "size"):
+        chosen.append(key)
+        total += size
+        if total >= PORTION:
+            break
+    return list(Parcel.objects.filter(pk__in=chosen).order_by("pk"))
+
+
+def _leave_out_stored(stream: Stream, taken: Taken, until_ns: int) -> None:
+    """Take out what the follower had stored before the collector took over, known by time and text."""
+    if not any(record.time_ns <= until_ns + SKEW_NS for record in taken.records):
+        return
+    earliest = min(record.time_ns for record in taken.records)
+    stored: Counter[Record] = Counter()
+    for record in store().backwards(stream.pk):
+        if record.time_ns < earliest - SKEW_NS:
+            break
+        if record.time_ns <= until_ns:
+            stored[record] += 1
+    kept: list[Record] = []
+    # How many lines are left before each position, for the holes.
+    places = []
+    for record in taken.records:
+        places.append(len(kept))
+        if stored[record] > 0:
+            stored[record] -= 1
+        else:
+            kept.append(record)
+    places.append(len(kept))
+    taken.records = kept
+    taken.holes = [hole._replace(before=places[hole.before]) for hole in taken.holes if hole.after_ns > until_ns]
+
+
+def _store(stream: Stream, taken: Taken) -> int:
+    if taken.records:
+        if stream.source != Source.COLLECTOR:
+            Stream.objects.filter(pk=stream.pk).update(source=Source.COLLECTOR)
+        append(stream_id=stream.pk, first_line=stream.next_line, records=taken.records)
+    for hole in taken.holes:
+        note_gap(
+            stream_id=stream.pk,
+            before_line=stream.next_line + hole.before,
+            cause=Cause.SKIPPED,
+            after_ns=hole.after_ns,
+            until_ns=hole.until_ns,
+            bytes=hole.bytes,
+        )
+    return len(taken.records)
+
+
+class Progress(NamedTuple):
+    """How far a collector has come with a stream. `waiting`: parcels whose records have no number yet."""
+
+    next_line: int
+    last_time_ns: int | None
+    waiting: int
+
+
+def progress(*, stream_id: UUID) -> Progress:
+    """Two queries."""
+    next_line, last_ns = Stream.objects.values_list("next_line", "last_time_ns").get(pk=stream_id)
+    return Progress(next_line, last_ns, Parcel.objects.filter(stream=stream_id).count())
+
+
+def hand_back(*, stream_id: UUID, fence: leases.Fence | None = None) -> None:
+    """The collector has delivered the end, or has gone: number what waits; the follower compares and completes.
+
+    Raises `leases.FencedOff`.
+    """
+    finish(stream_id=stream_id)
+    with transaction.atomic():
+        leases.check(fence)
+        Stream.objects.filter(pk=stream_id).update(source=Source.FOLLOWER)
+
+
+def finish(*, stream_id: UUID) -> None:
+    """The container has ended and its last lines are delivered: what still waits is numbered as it stands."""
+    while Parcel.objects.filter(stream=stream_id).exists():
+        number(stream_id=stream_id, patience=timedelta(0))
+    with transaction.atomic():
+        intake = Intake.objects.select_for_update().filter(stream=stream_id).first()
+        if intake is None:
+            return
+        book = Book(spans_of(intake.spans), open_lines_of(intake.open_lines))
+        stream = Stream.objects.select_for_update().get(pk=stream_id)
+        left = book.finish()
+        if left:
+            append(stream_id=stream_id, first_line=stream.next_line, records=left)
+            intake.open_lines = {}
+            intake.save(update_fields=["open_lines"])

@@ -1,0 +1,81 @@
+"""What a stream holds already, as keys to compare a read with. In a desk's thread, for all of it asks the database."""
+
+from array import array
+from collections.abc import Sequence
+from uuid import UUID
+
+from portal.logs import selectors
+from portal.logs.specs import Record
+from portal.watch.overlap import Stored, key_of
+
+# Two pipes of one container are stamped apart: a record that is a little late must not fall before the resumption.
+SLACK_NS = 1_000_000_000
+
+
+class _Tail:
+    """Keys of the last lines, gathered from the last one backwards; `cut` forgets those before a place."""
+
+    def __init__(self, next_line: int) -> None:
+        self._next_line = next_line
+        self._keys = array("Q")
+        self._last_ns = 0
+        self._kept = self._kept_last = 0
+        self._before: int | None = None
+
+    def add(self, record: Record) -> None:
+        if len(self._keys) == self._kept:
+            self._before = record.time_ns
+        self._keys.append(key_of(record))
+        self._last_ns = max(self._last_ns, record.time_ns)
+
+    def keep(self) -> None:
+        """The last lines begin with the record added just now, as far as is known."""
+        self._kept, self._kept_last, self._before = len(self._keys), self._last_ns, None
+
+    def stored(self) -> Stored:
+        keys = self._keys[: self._kept]
+        keys.reverse()
+        return Stored(keys, self._next_line - len(keys), self._before, self._kept_last)
+
+
+def since(stream_id: UUID, time_ns: int, *, next_line: int, most_bytes: int | None = None) -> tuple[Stored, int]:
+    """The lines from the first one of this time or later on, and the time from which a read must begin to match them.
+
+    With `most_bytes`, fewer if they are longer than that in all; the time is then later.
+    """
+    tail, size = _Tail(next_line), 0
+    for record in selectors.newest_first(stream_id):
+        if record.time_ns < time_ns - SLACK_NS:
+            tail.add(record)
+            break
+        if most_bytes is not None and size > most_bytes:
+            # What was read before this one stays; the read begins in the next whole second.
+            return tail.stored(), (record.time_ns // SLACK_NS + 1) * SLACK_NS
+        tail.add(record)
+        size += len(record.text)
+        if record.time_ns >= time_ns:
+            tail.keep()
+    return tail.stored(), time_ns
+
+
+def behind(
+    stream_id: UUID, candidates: Sequence[Record], *, next_line: int, most_bytes: int | None = None
+) -> tuple[Stored, int] | None:
+    """The lines from a candidate on, and which one it is; None if none of them is stored.
+
+    Of equal lines the first one counts: a file that is sent again is sent from its beginning. With `most_bytes`, times
+    do not end the search but this many bytes do.
+    """
+    tail, found = _Tail(next_line), None
+    wanted = {candidate: index for index, candidate in reversed(list(enumerate(candidates)))}
+    oldest = min(candidate.time_ns for candidate in candidates) - SLACK_NS
+    size = 0
+    for record in selectors.newest_first(stream_id):
+        tail.add(record)
+        if record in wanted:
+            found = wanted[record] if found is None else min(found, wanted[record])
+            tail.keep()
+        elif (record.time_ns < oldest) if most_bytes is None else (size > most_bytes):
+            break
+        size += len(record.text)
+    return None if found is None else (tail.stored(), found)

@@ -1,0 +1,37 @@
+"""A log that a collector on the node delivers: the follower reads nothing and sees to it that it comes to its end."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from portal.core.leases import Fence
+from portal.logs.services import ingest
+from portal.watch.desk import Desk
+
+# Seconds between two looks; of silence after which the end is looked for; and after which a collector counts as gone,
+# of a pod that can still be read and of one that cannot.
+LOOK, QUIET, SILENT, GONE = 1.0, 2.0, 60.0, 10.0
+
+# Time of the last record that the cluster has of the log, in nanoseconds; None if it can no longer be read.
+LastTime = Callable[[], Awaitable[int | None]]
+
+
+async def until_delivered(
+    *, stream_id: UUID, ended: asyncio.Event, stop: asyncio.Event, last_time: LastTime, desk: Desk, fence: Fence | None
+) -> None:
+    """Return on `stop`, or when the collector has delivered all or has gone, with the stream handed back."""
+    loop = asyncio.get_running_loop()
+    seen, heard = await desk.call(ingest.progress, stream_id=stream_id), loop.time()
+    while not stop.is_set():
+        await asyncio.sleep(LOOK)
+        now = await desk.call(ingest.progress, stream_id=stream_id)
+        if now != seen:
+            seen, heard = now, loop.time()
+        silence = loop.time() - heard
+        if not ended.is_set() or silence < QUIET:
+            continue
+        last_ns = await last_time()
+        whole = last_ns is not None and not now.waiting and now.last_time_ns is not None and now.last_time_ns >= last_ns
+        if whole or silence >= (SILENT if last_ns is not None else GONE):
+            await desk.call(ingest.hand_back, stream_id=stream_id, fence=fence)
+            return

@@ -1,0 +1,187 @@
+"""The log on the job's page: which one, at which line, alone, beside others or merged with them; and its files."""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.http import require_GET
+
+from portal.core.errors import Unavailable
+from portal.jobs.models import Job, State
+from portal.logs import export
+from portal.logs import merged as together
+from portal.logs import selectors as logs
+from portal.logs.models import Stream
+from portal.logs.policy import display_text, gap_words
+from portal.logs.search import opening_line
+from portal.teams.policy import Action
+from portal.web.access import Seat, of_job
+from portal.web.jobruns import Runs
+
+TAIL_LINES = 200
+PAGE_LINES = 500
+# Beside each other on a wide screen.
+MOST_BESIDE = 4
+_LINES_ABOVE = 60
+VIEWS = ("one", "side", "merged")
+# Colours of ranks; the seventh rank has the first one's again.
+COLOURS = 6
+
+
+def chosen(context: Mapping[str, Any], wanted: str | None) -> Stream | None:
+    """The stream asked for; else that of the run that failed; else the newest that has said something.
+
+    An unknown id is missing.
+    """
+    streams: list[Stream] = context["streams"]
+    if wanted:
+        return _named(streams, wanted)
+    runs: Runs = context["runs"]
+    if context["job"].state == State.FAILED and (failed := runs.failed_log) is not None:
+        return failed
+    spoken = [stream for stream in streams if stream.next_line > 1 or stream.open_text] or streams
+    return spoken[-1] if spoken else None
+
+
+def _named(streams: Sequence[Stream], wanted: str) -> Stream:
+    for stream in streams:
+        if str(stream.pk) == wanted:
+            return stream
+    raise Http404
+
+
+def log_of(context: Mapping[str, Any], stream: Stream | None, first: int | None = None) -> dict[str, Any]:
+    """The rows of a log as text, so that the page is whole without script.
+
+    A failed job's log begins a little above its first error, every other one's ends with its last line.
+    """
+    if stream is None:
+        return {"stream": None}
+    failed: bool = context["job"].state == State.FAILED and first is None
+    try:
+        opening = opening_line(stream) if failed else None
+        begin = first or max(1, stream.next_line - TAIL_LINES)
+        if opening is not None:
+            begin = max(1, min(begin, opening - _LINES_ABOVE))
+        page = logs.lines(stream, begin, PAGE_LINES if first or opening else TAIL_LINES)
+    except Unavailable as error:
+        return {"stream": stream, "instead": str(error), "first": 1, "next": 1, "gaps_json": "[]"}
+    gaps = logs.gaps_of(stream)
+    return {
+        "stream": stream,
+        "instead": page.expired,
+        "expiry": logs.expiry_words(stream) if not page.expired else "",
+        "trouble": "" if page.expired else logs.trouble_of(stream),
+        "gaps": gaps,
+        "gaps_json": json.dumps([_gap(gap) for gap in gaps]),
+        "rows": [_row(line.n, line.time_ns, line.text, gaps) for line in page.lines],
+        "open_text": display_text(page.open_text),
+        "opening": opening,
+        "first": page.first if not page.expired else page.next,
+        "next": page.next,
+        "older": max(1, begin - PAGE_LINES) if begin > 1 else None,
+        "newer": page.next if page.next < stream.next_line else None,
+    }
+
+
+def _row(n: int, time_ns: int, text: str, gaps: Sequence[Any]) -> tuple[int, int, str, list[str]]:
+    before = [gap_words(gap) for gap in gaps if gap.before_line == n]
+    return n, time_ns // 1_000_000, display_text(text), before
+
+
+def _gap(gap: Any) -> dict[str, Any]:
+    return {
+        "before": gap.before_line,
+        "after_ns": gap.after_ns,
+        "until_ns": gap.until_ns,
+        "words": gap_words(gap),
+    }
+
+
+def page_of(context: Mapping[str, Any], query: Any) -> dict[str, Any]:
+    """What the page of the whole log shows: one (with `from`), some beside each other, or all merged by time."""
+    streams: list[Stream] = context["streams"]
+    view = query.get("view", "one")
+    if view not in VIEWS or len(streams) < 2:
+        view = "one"
+    if view == "side":
+        wanted = [_named(streams, key) for key in dict.fromkeys(query.getlist("stream"))] or streams[-2:]
+        beside = [
+            log_of(context, stream) | {"prefix": f"p{place}-"} for place, stream in enumerate(wanted[:MOST_BESIDE])
+        ]
+        return {"view": view, "stream": wanted[0], "beside": beside}
+    if view == "merged":
+        return {"view": view} | _merged(streams)
+    text = query.get("from", "")
+    first = max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 16 else None
+    return {"view": view} | log_of(context, chosen(context, query.get("stream")), first)
+
+
+def _merged(streams: Sequence[Stream]) -> dict[str, Any]:
+    ordered = together.in_order(streams)
+    tags = _tags(ordered)
+    named = [(stream, tag, place % COLOURS) for place, (stream, tag) in enumerate(zip(ordered, tags, strict=True))]
+    found = {"stream": streams[-1], "merged_streams": named}
+    try:
+        page = together.merged(ordered, cursor=None, limit=TAIL_LINES, backward=True)
+    except Unavailable as error:
+        return found | {"instead": str(error), "merged": None}
+    rows = [
+        (
+            tags[line.stream],
+            line.stream % COLOURS,
+            line.n,
+            line.time_ns // 1_000_000,
+            display_text(line.text),
+            line.level,
+        )
+        for line in page.lines
+    ]
+    return found | {"merged": page, "merged_rows": rows}
+
+
+def _tags(streams: Sequence[Stream]) -> list[str]:
+    """The rank of each log, and as much more as is needed to tell them apart: attempt, container, restart."""
+    attempts = len({stream.attempt_number for stream in streams}) > 1
+    containers = len({stream.container for stream in streams}) > 1
+    return [
+        f"{stream.pod_index}"
+        + (f" {stream.container[:12]}" if containers else "")
+        + (f" try {stream.attempt_number}" if attempts else "")
+        + (f" restart {stream.restart}" if stream.restart else "")
+        for stream in streams
+    ]
+
+
+def _attachment(portions: AsyncIterator[bytes], kind: str, name: str) -> StreamingHttpResponse:
+    answer = StreamingHttpResponse(portions, content_type=kind)
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    answer["X-Content-Type-Options"] = "nosniff"
+    return answer
+
+
+@require_GET
+@of_job(Action.SEE_JOB)
+def job_download(request: HttpRequest, seat: Seat, job: Job, stream: UUID) -> HttpResponseBase:
+    """The text byte for byte, as the container wrote it; with `form=gzip` compressed."""
+    found = logs.streams_of(job).filter(pk=stream).first()
+    if found is None:
+        raise Http404
+    if found.expired_at is not None:
+        return HttpResponse(logs.expired_words(found), content_type="text/plain; charset=utf-8", status=410)
+    name = f"{found.pod_name}-{found.container}.log"
+    if request.GET.get("form") == "gzip":
+        return _attachment(export.gzipped(logs.content_async(found)), "application/gzip", f"{name}.gz")
+    return _attachment(logs.content_async(found), "text/plain; charset=utf-8", name)
+
+
+@require_GET
+@of_job(Action.SEE_JOB)
+def job_archive(request: HttpRequest, seat: Seat, job: Job) -> HttpResponseBase:
+    """All logs of the job in one compressed archive."""
+    streams = list(logs.streams_of(job))
+    folder = f"{job.team.slug}-{str(job.pk)[:8]}-logs"
+    return _attachment(export.gzipped(export.archive(streams, folder=folder)), "application/gzip", f"{folder}.tar.gz")

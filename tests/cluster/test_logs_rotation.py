@@ -1,0 +1,125 @@
+"""Logs whose files are rotated while they are read: every line once, or a gap that says where lines are missing."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from .line import Line
+from .portal import Portal
+from .testbed.cluster import Cluster
+
+# The kubelet looks every three seconds and rotates what is larger.
+SMALL = {"containerLogMaxSize": "256Ki", "containerLogMaxFiles": 3, "containerLogMonitorInterval": "3s"}
+
+COUNT_TO = """i=0
+while [ $i -lt {lines} ]; do
+  seq $((i + 1)) $((i + {step}))
+  i=$((i + {step}))
+  sleep {pause}
+done
+"""
+
+COUNT_UNTIL_TOLD = """i=0
+until [ -e /tmp/go ]; do
+  seq $((i + 1)) $((i + 25))
+  i=$((i + 25))
+  sleep 0.1
+done
+"""
+
+
+def counted(lines: int) -> bytes:
+    return "".join(f"{number}\n" for number in range(1, lines + 1)).encode()
+
+
+def first_record(portal: Portal, job: str) -> bytes:
+    """Where the present file of the job's container begins, as kubectl sees it."""
+    about = portal.kube_pods(job)[0]["metadata"]
+    where = ("-n", about["namespace"], about["name"])
+    return portal.cluster.kubectl_bytes("logs", *where, "--timestamps", "--limit-bytes=30")
+
+
+def wait_for_rotation(portal: Portal, job: str, before: bytes) -> bytes:
+    def changed() -> bytes | None:
+        now = first_record(portal, job)
+        return now if now and now != before else None
+
+    return portal.cluster.wait_for("a rotation", changed, seconds=60)
+
+
+@pytest.fixture
+def rotating(portal: Portal, own_cluster: Cluster) -> Portal:
+    own_cluster.set_kubelet(**SMALL)
+    return portal
+
+
+def test_case_05_fifty_cuts_and_three_dead_watchers_over_many_rotations_cost_no_line(rotating: Portal) -> None:
+    portal = rotating
+    portal.kill("watch")
+    with Line(portal.kubeconfig("watch"), portal.folder).open() as line:
+        changes = {"BEAMTIME_CLUSTER_KUBECONFIG": str(line.kubeconfig), "BEAMTIME_LEASE": "3"}
+        portal.start("watch", **changes)
+        job = portal.submit(COUNT_UNTIL_TOLD, cores=0.5)
+        stream = portal.wait_text(job, b"\n100\n")
+
+        cuts, file = 0, first_record(portal, job)
+        for turn in range(5):
+            # At the beginning of a file, so that no second rotation falls into what is cut.
+            file = wait_for_rotation(portal, job, file)
+            for _ in range(10):
+                stored = portal.member.get(f"streams/{stream}/")["lines"]
+                portal.cluster.wait_for("an open line", line.cut)
+                cuts += 1
+                portal.wait(
+                    "the follower to read on",
+                    job,
+                    lambda found, stored=stored: found["streams"][0]["lines"] > stored,  # type: ignore[misc]
+                    seconds=20,
+                )
+            if turn % 2 == 0:
+                file = wait_for_rotation(portal, job, file)
+                portal.kill("watch")
+                portal.start("watch", **changes)
+
+        portal.release(job)
+        portal.wait_state(job, "succeeded")
+        (kept,) = portal.wait_log(job)
+    text = portal.member.download(stream)
+    assert cuts == 50
+    assert kept["gaps"] == []
+    assert hashlib.sha256(text).hexdigest() == hashlib.sha256(counted(kept["lines"])).hexdigest()
+    # Seven files and more, of 256 KiB with the runtime's own 40 bytes a line.
+    assert kept["lines"] > 7 * 256 * 1024 // 48
+
+
+def test_a_follower_stopped_over_three_rotations_declares_every_missing_line_and_doubles_none(rotating: Portal) -> None:
+    portal, lines = rotating, 500_000
+    jobs = [portal.submit(COUNT_TO.format(lines=lines, step=2000, pause=0.1), cores=0.5) for _ in range(2)]
+    for job in jobs:
+        portal.wait_text(job, b"\n2000\n")
+
+    portal.pause("watch")
+    file = first_record(portal, jobs[0])
+    for _ in range(3):
+        file = wait_for_rotation(portal, jobs[0], file)
+    portal.resume("watch")
+
+    for job in jobs:
+        portal.wait_state(job, "succeeded", seconds=180)
+        (stream,) = portal.wait_log(job, seconds=120)
+        assert_missing_only_in_gaps(stream, portal.member.download(stream["id"]), lines)
+
+
+def assert_missing_only_in_gaps(stream: dict[str, Any], text: bytes, lines: int) -> None:
+    """Nothing doubled, nothing out of order, and nothing missing where no gap is declared."""
+    numbers = [int(number) for number in text.split()]
+    declared = {gap["before"] for gap in stream["gaps"]}
+    last = 0
+    for at, number in enumerate([*numbers, lines + 1], 1):
+        assert number > last, f"line {at} is {number}, behind {last}"
+        if number != last + 1:
+            assert at in declared, f"{number - last - 1} lines are missing before line {at}: {stream['gaps']}"
+        last = number

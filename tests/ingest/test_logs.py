@@ -1,0 +1,271 @@
+"""A collector on a node delivers the files of containers, again and in any order; the log has each line once."""
+
+import base64
+import gzip
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from portal.clusters.policy import attempt_of_pod
+from portal.jobs.models import Attempt, State
+from portal.logs import selectors, services
+from portal.logs.models import Parcel, Source, Stream
+from portal.logs.services import ingest
+from portal.logs.specs import Record
+from portal.teams.models import Team, User
+from tests import factories
+
+TOKEN = "a token of the collectors"
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+NOW = timedelta(0)
+
+
+@pytest.fixture(autouse=True)
+def _token(settings: Any) -> None:
+    settings.BEAMTIME_INGEST_TOKENS = ["an older one", TOKEN]
+
+
+@pytest.fixture
+def attempt(team: Team, member: User, site: factories.Site) -> Attempt:
+    job = factories.make_job(team, member, site.cpu, state=State.RUNNING)
+    return Attempt.objects.get(job=job)
+
+
+class File:
+    """A container's log file on the node, as the runtime writes it."""
+
+    def __init__(self, attempt: Attempt, *, name: str = "0.log", starts: datetime = NOON) -> None:
+        pod = f"{attempt.object_name}-abcde"
+        self.path = f"/var/log/pods/{attempt.namespace}_{pod}_uid-of-the-pod/main/{name}"
+        self.clock = starts
+        self.offset = 0
+        self.records: list[dict[str, Any]] = []
+
+    def write(self, *texts: str | bytes, tag: str = "F", pipe: str = "stdout") -> list[dict[str, Any]]:
+        """The records of these lines, as a collector sends them."""
+        fresh = []
+        for text in texts:
+            self.clock += timedelta(microseconds=1)
+            head = f"{self.clock:%Y-%m-%dT%H:%M:%S.%f}000Z {pipe} {tag} "
+            line = head.encode() + (text if isinstance(text, bytes) else text.encode())
+            fresh.append(
+                {
+                    "body": {"bytesValue": base64.b64encode(line).decode()},
+                    "attributes": [
+                        {"key": "log.file.path", "value": {"stringValue": self.path}},
+                        {"key": "log.file.record_offset", "value": {"intValue": str(self.offset)}},
+                    ],
+                }
+            )
+            self.offset += len(line) + 1
+        self.records += fresh
+        return fresh
+
+
+def deliver(client: Client, records: Sequence[dict[str, Any]], *, token: str = TOKEN, zipped: bool = True) -> Any:
+    body = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": list(records)}]}]}).encode()
+    headers = {"Authorization": f"Bearer {token}"} | ({"Content-Encoding": "gzip"} if zipped else {})
+    return client.post(
+        "/ingest/v1/logs",
+        gzip.compress(body) if zipped else body,
+        content_type="application/json",
+        headers=headers,
+    )
+
+
+def number() -> None:
+    """As if everything had waited long enough."""
+    for stream in Stream.objects.all():
+        while Parcel.objects.filter(stream=stream).exists():
+            ingest.number(stream_id=stream.pk, patience=NOW)
+
+
+def text() -> bytes:
+    return b"".join(b"".join(selectors.content(stream)) for stream in Stream.objects.all())
+
+
+def test_a_delivery_becomes_the_lines_of_its_container(client: Client, attempt: Attempt) -> None:
+    file = File(attempt)
+    assert deliver(client, file.write("one", b"two \xff\x00")).json() == {"partialSuccess": {}}
+    number()
+    stream = Stream.objects.get()
+    assert (stream.job_id, stream.attempt_number, stream.source) == (attempt.job_id, attempt.number, Source.COLLECTOR)
+    assert text() == b"one\ntwo \xff\x00\n"
+    page = selectors.lines(stream, 1, 10)
+    assert page.lines[0].time_ns == (int(NOON.timestamp()) * 1_000_000 + 1) * 1000
+
+
+def test_bytes_travel_as_letters_of_a_byte_each(client: Client, attempt: Attempt) -> None:
+    file = File(attempt)
+    records = file.write(b" \xff\x00\xc3\xbc\x80\r ")
+    for record in records:
+        raw = base64.b64decode(record["body"]["bytesValue"])
+        record["body"] = {"stringValue": raw.decode("iso-8859-1")}
+        record["attributes"].append({"key": "beamtime.bytes", "value": {"stringValue": "iso-8859-1"}})
+    deliver(client, records)
+    number()
+    assert text() == b" \xff\x00\xc3\xbc\x80\r \n"
+
+
+def test_a_delivery_that_comes_again_changes_nothing(client: Client, attempt: Attempt) -> None:
+    file = File(attempt)
+    first, second = file.write("one", "two"), file.write("three")
+    for records in (first, first, [*first, *second], second, first):
+        deliver(client, records)
+        number()
+    assert text() == b"one\ntwo\nthree\n"
+
+
+def test_what_follows_byte_by_byte_is_numbered_at_once_and_the_rest_waits(client: Client, attempt: Attempt) -> None:
+    old = File(attempt)
+    deliver(client, old.write("one"))
+    number()
+    late = old.write("two", "three")
+    new = File(attempt, starts=NOON + timedelta(minutes=1))
+    deliver(client, new.write("four"))
+    stream = Stream.objects.get()
+    # Another file has begun, and the end of the first one may be under way.
+    assert ingest.number(stream_id=stream.pk) == 0
+    old.path = old.path.replace("0.log", "0.log.20261130-120000")
+    deliver(client, late)
+    assert ingest.number(stream_id=stream.pk) == 2
+    number()
+    assert text() == b"one\ntwo\nthree\nfour\n"
+    assert selectors.gaps_of(stream) == []
+
+
+def test_bytes_that_never_come_are_a_gap(client: Client, attempt: Attempt) -> None:
+    file = File(attempt)
+    first, lost, last = file.write("one"), file.write("two", "three"), file.write("four")
+    deliver(client, [*first, *last])
+    number()
+    gap = selectors.gaps_of(Stream.objects.get())[0]
+    assert (text(), gap.before_line, gap.cause) == (b"one\nfour\n", 2, "skipped")
+    assert gap.bytes == sum(len(base64.b64decode(each["body"]["bytesValue"])) + 1 for each in lost)
+
+
+def test_fragments_are_one_line_and_an_unended_one_is_the_last(client: Client, attempt: Attempt) -> None:
+    file = File(attempt)
+    deliver(client, file.write("a long ", tag="P"))
+    number()
+    deliver(client, file.write("line"))
+    deliver(client, file.write("no end", tag="P"))
+    number()
+    stream = Stream.objects.get()
+    assert text() == b"a long line\n"
+    ingest.finish(stream_id=stream.pk)
+    assert text() == b"a long line\nno end"
+
+
+def test_a_stream_passes_from_the_follower_to_the_collector(client: Client, attempt: Attempt) -> None:
+    file = File(attempt)
+    records = file.write("same", "same", "two", "three")
+    deliver(client, records[:1])
+    stream = Stream.objects.get()
+    start = int(NOON.timestamp()) * 1_000_000_000
+    stored = [Record(start + 1000, b"same\n"), Record(start + 2000, b"same\n"), Record(start + 3000, b"two\n")]
+    assert services.append(stream_id=stream.pk, first_line=1, records=stored)
+    deliver(client, records[1:])
+    number()
+    assert text() == b"same\nsame\ntwo\nthree\n"
+
+
+def test_foreign_and_strange_records_are_counted_and_harm_nothing(client: Client, attempt: Attempt) -> None:
+    file, foreign = File(attempt), File(attempt)
+    foreign.path = foreign.path.replace(attempt.job.id.hex, "0" * 32)
+    elsewhere = File(attempt)
+    elsewhere.path = elsewhere.path.replace(attempt.namespace, "bt-language")
+    system = File(attempt)
+    system.path = "/var/log/pods/kube-system_etcd_uid/etcd/0.log"
+    strange: list[dict[str, Any]] = [{"body": {"stringValue": "no log line"}}, {}]
+    records = [
+        *file.write("mine"), *foreign.write("x"), *elsewhere.write("x"), *system.write("x"), *strange,
+    ]  # fmt: skip
+    answer = deliver(client, records).json()
+    assert answer["partialSuccess"]["rejectedLogRecords"] == "5"
+    number()
+    assert text() == b"mine\n"
+
+
+def test_nothing_is_added_to_a_log_that_is_complete(client: Client, attempt: Attempt) -> None:
+    file = File(attempt)
+    deliver(client, file.write("one"))
+    number()
+    services.complete(stream_id=Stream.objects.get().pk)
+    deliver(client, file.write("late"))
+    number()
+    assert text() == b"one\n"
+
+
+@pytest.mark.parametrize("token", ["", "wrong", "an older on"])
+def test_only_who_knows_a_token_delivers(client: Client, attempt: Attempt, token: str) -> None:
+    assert deliver(client, File(attempt).write("one"), token=token).status_code == 401
+    assert not Stream.objects.exists()
+
+
+def test_without_tokens_the_door_is_closed(client: Client, attempt: Attempt, settings: Any) -> None:
+    settings.BEAMTIME_INGEST_TOKENS = []
+    assert deliver(client, File(attempt).write("one"), token="").status_code == 401
+
+
+def test_a_flood_is_told_to_wait_and_nothing_of_it_is_taken(
+    client: Client, attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "MOST_WAITING", 100)
+    file = File(attempt)
+    assert deliver(client, file.write("x" * 200)).status_code == 200
+    answer = deliver(client, file.write("y"))
+    assert (answer.status_code, answer["Retry-After"]) == (429, "5")
+    assert Parcel.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "changes", "status", "words"),
+    [
+        (b"no json", {}, 400, "it is no JSON"),
+        (b"[" * 100_000, {}, 400, "it is no JSON"),
+        (b"[]", {}, 400, "resourceLogs is no list"),
+        (b'{"resourceLogs": [{"scopeLogs": [{"logRecords": [1]}]}]}', {}, 400, "a logRecord is no object"),
+        (b"{}", {"content_type": "application/x-protobuf"}, 415, "`encoding` must be `json`"),
+        (b"{}", {"headers": {"Content-Encoding": "gzip"}}, 400, "it is no gzip"),
+        (b"{}", {"headers": {"Content-Encoding": "zstd"}}, 400, "`compression` must be"),
+    ],
+)
+def test_what_is_no_delivery_is_refused_for_good(
+    client: Client, body: bytes, changes: dict[str, Any], status: int, words: str
+) -> None:
+    given = {"content_type": "application/json"} | changes
+    given["headers"] = {"Authorization": f"Bearer {TOKEN}"} | given.get("headers", {})
+    answer = client.post("/ingest/v1/logs", body, **given)
+    assert answer.status_code == status
+    assert words in answer.json()["message"]
+
+
+def test_a_bomb_is_not_unpacked(client: Client) -> None:
+    bomb = gzip.compress(b" " * (80 * 1024 * 1024))
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Encoding": "gzip"}
+    answer = client.post("/ingest/v1/logs", bomb, content_type="application/json", headers=headers)
+    assert answer.status_code == 400
+    assert "make the batches smaller" in answer.json()["message"]
+
+
+def test_a_pod_s_name_says_whose_it_is() -> None:
+    hexadecimal = "0123456789abcdef" * 2
+    place = attempt_of_pod(f"bt-{hexadecimal}-2-7-x2b4z")
+    assert place is not None
+    assert (place.job_id.hex, place.attempt, place.index) == (hexadecimal, 2, 7)
+    single = attempt_of_pod(f"bt-{hexadecimal}-1-x2b4z")
+    assert single is not None
+    assert (single.attempt, single.index) == (1, 0)
+    for other in (
+        "",
+        "bt-x-1-abcde",
+        f"bt-{hexadecimal}-0-abcde",
+        f"bt-{hexadecimal}-1",
+        f"other-{hexadecimal}-1-abcde",
+    ):
+        assert attempt_of_pod(other) is None

@@ -1,0 +1,109 @@
+"""All logs of a job as one: each line once, in either direction, whatever the times say."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from portal.core.errors import Refused
+from portal.jobs.models import Job
+from portal.logs import services
+from portal.logs.merged import Level, MergedLine, in_order, merged
+from portal.logs.models import Stream
+from portal.logs.specs import Record
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def log(job: Job, times: list[int], *, texts: list[str] | None = None) -> Stream:
+    stream = factories.make_stream(job)
+    records = [Record(time, f"{texts[place] if texts else place}\n".encode()) for place, time in enumerate(times)]
+    assert services.append(stream_id=stream.pk, first_line=1, records=records)
+    stream.refresh_from_db()
+    return stream
+
+
+def forwards(streams: list[Stream], limit: int, level: Level = "all") -> list[tuple[int, int]]:
+    found: list[MergedLine] = []
+    cursor: str | None = None
+    while True:
+        page = merged(streams, cursor=cursor, limit=limit, level=level)
+        found += page.lines
+        cursor = page.after
+        if page.at_end:
+            return [(line.stream, line.n) for line in found]
+
+
+def backwards(streams: list[Stream], limit: int) -> list[tuple[int, int]]:
+    found: list[MergedLine] = []
+    cursor: str | None = None
+    while True:
+        page = merged(streams, cursor=cursor, limit=limit, backward=True)
+        found = [*page.lines, *found]
+        cursor = page.before
+        if page.at_start:
+            return [(line.stream, line.n) for line in found]
+
+
+def test_lines_stand_in_the_order_of_time(job: Job) -> None:
+    streams = in_order([log(job, [10, 40, 50]), log(job, [20, 30, 60])])
+    expected = [(0, 1), (1, 1), (1, 2), (0, 2), (0, 3), (1, 3)]
+    assert forwards(streams, 4) == backwards(streams, 4) == expected
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(times=st.lists(st.lists(st.integers(1, 9), max_size=60), min_size=1, max_size=4), limit=st.integers(1, 25))
+def test_case_41_each_line_once_and_each_log_in_its_own_order(job: Job, times: list[list[int]], limit: int) -> None:
+    """Equal times, and times that go back: forwards and backwards alike."""
+    Stream.objects.all().delete()
+    streams = in_order([log(job, each) if each else factories.make_stream(job) for each in times])
+    everything = {(s, n) for s, stream in enumerate(streams) for n in range(1, stream.next_line)}
+    for found in (forwards(streams, limit), backwards(streams, limit)):
+        assert len(found) == len(everything)
+        assert set(found) == everything
+        for place in range(len(streams)):
+            own = [n for s, n in found if s == place]
+            assert own == sorted(own)
+
+
+def test_what_is_written_later_follows(job: Job) -> None:
+    """Also a log that begins later: the cursor of before still counts."""
+    first = log(job, [10, 20])
+    page = merged([first], cursor=None, limit=10, backward=True)
+    assert (page.at_end, page.complete) == (True, False)
+    late = log(job, [15])
+    assert services.append(stream_id=first.pk, first_line=3, records=[Record(30, b"x\n")])
+    streams = in_order(Stream.objects.all())
+    assert streams == [first, late]
+    again = merged(streams, cursor=page.after, limit=10)
+    assert [(line.stream, line.n) for line in again.lines] == [(1, 1), (0, 3)]
+    for stream in streams:
+        services.complete(stream_id=stream.pk)
+    assert merged(in_order(Stream.objects.all()), cursor=again.after, limit=1).complete
+
+
+def test_only_lines_of_a_level(job: Job) -> None:
+    texts = ["fine", "ValueError: no", "WARN  slow", "fine", "CUDA error: bad"]
+    streams = [log(job, [1, 2, 3, 4, 5], texts=texts)]
+    assert forwards(streams, 1, "error") == [(0, 2), (0, 5)]
+    assert forwards(streams, 9, "warning") == [(0, 2), (0, 3), (0, 5)]
+    page = merged(streams, cursor=None, limit=1, backward=True, level="error")
+    assert [line.n for line in page.lines] == [5]
+
+
+def test_256_pods_are_read_in_bounded_portions(job: Job) -> None:
+    streams = in_order([log(job, [place, place + 300]) for place in range(1, 257)])
+    page = merged(streams, cursor=None, limit=100, clock=lambda: 0)
+    assert [line.time_ns for line in page.lines] == list(range(1, 101))
+    assert len(page.after) < 2000, "fits into an address"
+
+
+@pytest.mark.parametrize("cursor", ["x!", "1.1", "-1", "", "1." * 40, "z" * 13, "1..1"])
+def test_a_cursor_that_is_none_is_refused(job: Job, cursor: str) -> None:
+    with pytest.raises(Refused):
+        merged([log(job, [1])], cursor=cursor, limit=1)
+
+
+def test_a_cursor_beyond_the_end_is_the_end(job: Job) -> None:
+    page = merged([log(job, [1, 2])], cursor="zzzzzz", limit=5)
+    assert (list(page.lines), page.after) == ([], "3")

@@ -1,0 +1,167 @@
+"""Where a log opens, what is missing in it, and the views of several logs: whole without script."""
+
+import gzip
+import io
+import tarfile
+from datetime import timedelta
+from typing import Any
+
+from portal.core.clock import now
+from portal.jobs.models import Pod, State
+from portal.logs.models import Cause, Stream
+from portal.logs.services import note_gap
+from portal.teams.models import Team, User
+from tests.factories import Site
+from tests.web.job_stories import address, ago, ended, log_of, pod_of, runs, story
+from tests.web.pages import as_person, elements, html, words
+from tests.web.test_job_page_log import body
+
+
+def rows(page: object) -> list[str]:
+    return [row["id"] for row in elements(page, "div") if row.get("id", "").startswith("L")]
+
+
+def test_a_failed_log_opens_at_its_first_error(site: Site, team: Team, member: User) -> None:
+    """With some lines above it, whatever came behind."""
+    job = ended(site, team, member, State.FAILED)
+    said = [f"step {n}" for n in range(1, 2001)]
+    said[599] = "Traceback (most recent call last):"
+    log_of(job, *said, done=True)
+    page = as_person(member).get(address(job, "log/"))
+    assert 'data-opening="600"' in html(page)
+    assert rows(page)[0] == "L540"
+    assert "L600" in rows(page)
+    assert "Later lines" in words(page)
+
+
+def test_others_open_at_their_end(site: Site, team: Team, member: User) -> None:
+    said = ["Error: once", *(f"step {n}" for n in range(1000))]
+    going, good = runs(site, team, member), ended(site, team, member, State.SUCCEEDED)
+    calm = ended(site, team, member, State.FAILED)
+    log_of(going, *said)
+    log_of(good, *said, done=True)
+    log_of(calm, *said[1:], done=True)
+    for job, last in ((going, "L1001"), (good, "L1001"), (calm, "L1000")):
+        page = as_person(member).get(address(job, "log/"))
+        assert rows(page)[-1] == last
+        assert 'data-opening=""' in html(page)
+
+
+def test_a_gap_stands_between_the_lines(site: Site, team: Team, member: User) -> None:
+    job = runs(site, team, member)
+    stream = log_of(job, "one", "two", "three")
+    note_gap(stream_id=stream.pk, before_line=3, cause=Cause.ROTATED)
+    said = words(as_person(member).get(address(job, "log/")))
+    gap = "gap Lines may be missing before line 3: the log was rotated while nobody was reading."
+    assert said.index("2 two") < said.index(gap) < said.index("3 three")
+
+
+def test_the_digest_stands_below_a_sealed_log(site: Site, team: Team, member: User) -> None:
+    job = ended(site, team, member, State.SUCCEEDED)
+    stream = log_of(job, "one", done=True)
+    digest = "91c4" + "0" * 56 + "07fe"
+    Stream.objects.filter(pk=stream.pk).update(sha256=digest, sealed_at=now())
+    page = as_person(member).get(address(job, "log/"))
+    assert "sha256 91c4…07fe" in words(page)
+    assert f'title="{digest}"' in html(page)
+
+
+def test_case_43_an_expired_log_says_when_and_by_which_rule(
+    site: Site, team: Team, member: User, settings: Any
+) -> None:
+    """Never an empty window; and what it was is still said."""
+    settings.BEAMTIME_LOG_RETENTION_DAYS = 30
+    job = ended(site, team, member, State.SUCCEEDED)
+    stream = log_of(job, "one", "two", done=True)
+    client = as_person(member)
+    assert "by the rule of" in words(client.get(address(job, "log/"))), "when it will expire is said beforehand"
+    Stream.objects.filter(pk=stream.pk).update(expired_at=now(), purged_at=now(), sha256="ab" * 32)
+    page = client.get(address(job, "log/"))
+    assert "Expired on " in words(page)
+    assert "2 lines, 8 bytes, sha256 abab" in words(page)
+    assert rows(page) == []
+    assert client.get(address(job, f"log/{stream.pk}/download/")).status_code == 410
+
+
+def test_case_43_a_log_of_two_days_ago_reads_as_on_the_first_day(site: Site, team: Team, member: User) -> None:
+    job = ended(site, team, member, State.SUCCEEDED, submitted_at=ago(days=3))
+    stream = log_of(job, "one", "two", "three", done=True)
+    type(job).objects.filter(pk=job.pk).update(ended_at=now() - timedelta(days=2))
+    Stream.objects.filter(pk=stream.pk).update(completed_at=now() - timedelta(days=2))
+    page = as_person(member).get(address(job, "log/"))
+    assert rows(page) == ["L1", "L2", "L3"]
+    assert "3 lines, complete" in words(page)
+
+
+def test_case_11_the_log_outlives_its_pod(site: Site, team: Team, member: User) -> None:
+    """The pod is gone from the cluster; the text comes from the store, and the page says so."""
+    job = ended(site, team, member, State.SUCCEEDED)
+    stream = log_of(job, "one", "two", done=True)
+    Pod.objects.filter(attempt__job=job).delete()
+    page = as_person(member).get(address(job, "log/"))
+    assert rows(page) == ["L1", "L2"]
+    assert "8 B in the store" in words(page)
+    assert body(as_person(member).get(address(job, f"log/{stream.pk}/download/"))) == b"one\ntwo\n"
+
+
+def two_logs(site: Site, team: Team, member: User) -> tuple[object, list[Stream]]:
+    job = story(site, team, member, State.RUNNING)
+    streams = []
+    for index in (0, 1):
+        pod = pod_of(job, index=index, started_at=ago(minutes=5))
+        streams.append(log_of(job, *(f"rank {index} line {n}" for n in range(1, 4)), pod=pod, done=True))
+    return job, streams
+
+
+def test_all_logs_are_merged_by_time(site: Site, team: Team, member: User) -> None:
+    job, _streams = two_logs(site, team, member)
+    said = words(as_person(member).get(address(job, "log/"), {"view": "merged"}))  # type: ignore[arg-type]
+    places = [said.index(f"rank {rank} line {n}") for n in range(1, 4) for rank in (0, 1)]
+    assert places == sorted(places)
+    assert "0 1 rank 0 line 1 1 1 rank 1 line 1" in said
+
+
+def test_logs_beside_each_other(site: Site, team: Team, member: User) -> None:
+    job, streams = two_logs(site, team, member)
+    client = as_person(member)
+    page = client.get(address(job, "log/"), {"view": "side", "stream": [str(stream.pk) for stream in streams]})  # type: ignore[arg-type]
+    ids = [card["id"] for card in elements(page, "section") if "data-stream" in card]
+    assert ids == ["p0-log", "p1-log"]
+    assert "rank 0 line 3" in words(page)
+    assert "rank 1 line 3" in words(page)
+    wrong = client.get(address(job, "log/"), {"view": "side", "stream": "x"})  # type: ignore[arg-type]
+    assert wrong.status_code == 404
+
+
+def test_one_log_has_one_view(site: Site, team: Team, member: User) -> None:
+    job = runs(site, team, member)
+    log_of(job, "alone")
+    for view in ("merged", "side", "x"):
+        assert rows(as_person(member).get(address(job, "log/"), {"view": view})) == ["L1"]
+
+
+def test_the_compressed_download_is_the_same_bytes(site: Site, team: Team, member: User) -> None:
+    job = runs(site, team, member)
+    stream = log_of(job, b"one\n", b"\xff\0\r\n", b"no end", done=True)
+    answer = as_person(member).get(address(job, f"log/{stream.pk}/download/"), {"form": "gzip"})
+    assert gzip.decompress(body(answer)) == b"one\n\xff\0\r\nno end"
+    assert answer.headers["Content-Disposition"].endswith('.log.gz"')
+
+
+def test_the_archive_holds_every_log_and_what_is_known_of_it(site: Site, team: Team, member: User) -> None:
+    job, streams = two_logs(site, team, member)
+    note_gap(stream_id=streams[1].pk, before_line=2, cause=Cause.SKIPPED, lines=7)
+    answer = as_person(member).get(address(job, "log/archive/"))  # type: ignore[arg-type]
+    with tarfile.open(fileobj=io.BytesIO(body(answer)), mode="r:gz") as archive:
+        files = {member.name.split("/")[-1]: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
+    index = files.pop("INDEX.txt").decode()
+    assert sorted(files.values()) == [b"".join(b"rank %d line %d\n" % (rank, n) for n in (1, 2, 3)) for rank in (0, 1)]
+    assert all(name in index for name in files)
+    assert "7 lines are missing before line 2" in index
+
+
+def test_an_archive_of_no_log_is_an_empty_one(site: Site, team: Team, member: User) -> None:
+    job = story(site, team, member, State.STARTING)
+    answer = as_person(member).get(address(job, "log/archive/"))
+    with tarfile.open(fileobj=io.BytesIO(body(answer)), mode="r:gz") as archive:
+        assert [entry.name.split("/")[-1] for entry in archive] == ["INDEX.txt"]
