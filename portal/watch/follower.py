@@ -15,12 +15,13 @@ from portal.clusters.gateway import Backend
 from portal.clusters.specs import ClusterError, ContainerRef, LogGone
 from portal.core.leases import Fence, FencedOff
 from portal.logs import services
-from portal.logs.models import Cause, Stream
-from portal.watch import history
+from portal.logs.models import Cause, Source, Stream
+from portal.logs.policy.stamps import stamp
+from portal.watch import history, standby
 from portal.watch.desk import DATABASE_DOWN, Backoff, Desk, wait_for
+from portal.watch.inlet import Inlet
 from portal.watch.overlap import Stored
 from portal.watch.reading import COMPARED_BYTES, Reading, Stale
-from portal.watch.records import stamp
 from portal.watch.seams import NANO, Jump, Seams
 from portal.watch.slots import Slots
 
@@ -111,19 +112,39 @@ class Follower:
                 await self._pause()
         return False
 
+    async def _stand_by(self, stream: Stream) -> None:
+        """While a collector delivers this log, which needs no place and no connection."""
+
+        async def last_time() -> int | None:
+            return await standby.last_time(self._backend, self.ref, since_ns=stream.last_time_ns)
+
+        await standby.until_delivered(
+            stream_id=stream.pk,
+            ended=self.ended,
+            stop=self._stop,
+            last_time=last_time,
+            desk=self._desk,
+            fence=self._fence,
+        )
+
     async def _turn(self) -> _Next:
         """One connection, from opening to end."""
+        stream = await self._desk.call(
+            services.open_stream,
+            job_id=self._job_id,
+            attempt_number=self._attempt,
+            ref=self.ref,
+            pod_index=self._pod_index,
+            fence=self._fence,
+        )
+        if stream.completed_at is not None:
+            return _Next.DONE
+        if stream.source == Source.COLLECTOR:
+            await self._stand_by(stream)
+            return _Next.AT_ONCE
         async with self._slots:
-            stream = await self._desk.call(
-                services.open_stream,
-                job_id=self._job_id,
-                attempt_number=self._attempt,
-                ref=self.ref,
-                pod_index=self._pod_index,
-                fence=self._fence,
-            )
-            if stream.completed_at is not None:
-                return _Next.DONE
+            # Others may have had the places for a while.
+            await self._desk.call(stream.refresh_from_db)
             ended = self.ended.is_set()
             # The log of a pod that is being deleted is read once more as soon as its end has come, while there is time.
             final = ended or (self.deleting.is_set() and self._seen_to_end)
@@ -247,18 +268,18 @@ class Follower:
         began = heard = loop.time()
         stop, ended = asyncio.ensure_future(self._stop.wait()), asyncio.ensure_future(self.ended.wait())
         watch = asyncio.ensure_future(self._watch_for_files(reading)) if follow else None
-        chunk: asyncio.Future[bytes | None] | None = None
+        inlet, ready = Inlet(chunks), None
         try:
             while not stop.done():
-                chunk = chunk or asyncio.ensure_future(_next(chunks))
+                ready = ready or asyncio.ensure_future(inlet.ready.wait())
                 patience = DRAIN if ended.done() else LOOK
                 if reading.due is not None:
                     patience = min(patience, max(0.0, reading.due - loop.time()))
-                events: set[asyncio.Future[Any]] = {chunk, stop} if ended.done() else {chunk, stop, ended}
+                events: set[asyncio.Future[Any]] = {ready, stop} if ended.done() else {ready, stop, ended}
                 await asyncio.wait(events, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
                 moment = loop.time()
-                if chunk.done():
-                    data, chunk, heard = chunk.result(), None, moment
+                if ready.done():
+                    data, ready, heard = inlet.take(), None, moment
                     if data is None:
                         return True
                     await reading.take(data)
@@ -271,12 +292,7 @@ class Follower:
                     return False
             return False
         finally:
-            tasks = [task for task in (stop, ended, chunk, watch) if task is not None]
+            tasks = [task for task in (stop, ended, ready, watch) if task is not None]
             for task in tasks:
                 task.cancel()
-            # A generator that is still running cannot be closed.
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(chunks, None)
+            await asyncio.gather(*tasks, inlet.close(), return_exceptions=True)

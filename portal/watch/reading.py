@@ -41,7 +41,7 @@ class Stale(Exception):
 class Reading:
     """`stored`: the lines that this read is expected to repeat.
 
-    While lines are being stored nothing is read: that is the back-pressure, and what bounds the memory.
+    While lines are being stored nothing is taken: that is the back-pressure, and what bounds the memory.
     """
 
     def __init__(

@@ -9,34 +9,15 @@ The endpoint sends `<RFC 3339 time> <text>\\n` for each line. Three things are l
 """
 
 import codecs
-import re
 from array import array
-from datetime import datetime
-from functools import lru_cache
 from operator import add
 
 from portal.logs.policy import LINE_BYTES, cut, pieces
+from portal.logs.policy.stamps import NANO, second_of, stamp
 from portal.logs.specs import Batch, Record
 
-_STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)(?: |\n|$)")
 # Longer than any time stamp.
 _STAMP_BYTES = 64
-_NANO = 1_000_000_000
-
-
-def stamp(line: bytes) -> tuple[int, int] | None:
-    """(nanoseconds since the epoch, length of the prefix) of a line with a time; None without."""
-    if line[29:31] == b"Z " and line[19:20] == b"." and line[20:29].isdigit():
-        second = _second(line[:19], b"Z")
-        return None if second is None else (second * _NANO + int(line[20:29]), 31)
-    found = _STAMP.match(line)
-    if found is None:
-        return None
-    second = _second(found[1], found[3])
-    if second is None:
-        return None
-    end = found.end() - found[0].endswith(b"\n")
-    return second * _NANO + int((found[2] or b"0").ljust(9, b"0")), end
 
 
 def plain(lines: list[bytes]) -> Batch | None:
@@ -52,20 +33,12 @@ def plain(lines: list[bytes]) -> Batch | None:
         return None
     starts: dict[bytes, int] = {}
     for moment in set(moments):
-        second = _second(moment[:19], b"Z")
+        second = second_of(moment[:19], b"Z")
         if second is None or moment[19:] != b".":
             return None
-        starts[moment] = second * _NANO
+        starts[moment] = second * NANO
     times = array("q", map(add, map(starts.__getitem__, moments), map(int, nanos)))
     return Batch(times, [line[31:] + b"\n" for line in lines], trusted=True)
-
-
-@lru_cache(maxsize=64)
-def _second(moment: bytes, zone: bytes) -> int | None:
-    try:
-        return int(datetime.fromisoformat((moment + zone.replace(b"Z", b"+00:00")).decode()).timestamp())
-    except ValueError:
-        return None
 
 
 class Parser:

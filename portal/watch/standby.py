@@ -2,9 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from uuid import UUID
 
+from portal.clusters.gateway import Backend
+from portal.clusters.specs import ClusterError, ContainerRef
 from portal.core.leases import Fence
+from portal.logs.policy.stamps import NANO, stamp
 from portal.logs.services import ingest
 from portal.watch.desk import Desk
 
@@ -35,3 +39,23 @@ async def until_delivered(
         if whole or silence >= (SILENT if last_ns is not None else GONE):
             await desk.call(ingest.hand_back, stream_id=stream_id, fence=fence)
             return
+
+
+async def last_time(backend: Backend, ref: ContainerRef, *, since_ns: int | None) -> int | None:
+    """Time of the last record that the cluster has of a log, looked for from a time on; None if it cannot be read."""
+    since = None if since_ns is None else datetime.fromtimestamp(since_ns // NANO, UTC)
+    last, rest = since_ns or 0, b""
+    try:
+        async for data in backend.read_log(ref, since=since, follow=False):
+            *lines, rest = (rest + data).split(b"\n")
+            # Of a line that is longer than anybody holds only its beginning matters, which has the time.
+            rest = rest[:64]
+            for line in reversed(lines):
+                head = stamp(line)
+                if head is not None:
+                    last = max(last, head[0])
+                    break
+    except ClusterError:
+        return None
+    head = stamp(rest) if rest else None
+    return last if head is None else max(last, head[0])

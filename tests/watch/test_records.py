@@ -7,8 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from portal.logs.policy import LINE_BYTES
+from portal.logs.policy.stamps import stamp
 from portal.logs.specs import Record
-from portal.watch.records import Parser, stamp
+from portal.watch.records import Parser
 
 NOON = int(datetime(2026, 11, 30, 12, tzinfo=UTC).timestamp()) * 1_000_000_000
 HEAD = b"2026-11-30T12:00:00.000000000Z "

@@ -1,0 +1,134 @@
+"""A log that a collector delivers: the follower stands by, and sees to it that the log comes to its end."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+
+from portal.jobs.models import Job
+from portal.logs import services
+from portal.logs.models import Source, Stream
+from portal.logs.policy.collected import Seen
+from portal.logs.services import ingest
+from portal.watch import standby
+from portal.watch.desk import Desk
+from portal.watch.follower import Follower
+from portal.watch.slots import Slots
+from tests.watch.cluster import NOON_NS, FakeCluster
+from tests.watch.conftest import until
+from tests.watch.test_follow import REF, finished, stored
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("LOOK", 0.02), ("QUIET", 0.1), ("SILENT", 1.5), ("GONE", 0.5)):
+        monkeypatch.setattr(standby, name, seconds)
+
+
+@pytest_asyncio.fixture
+async def desk() -> AsyncIterator[Desk]:
+    found = Desk("test", 2)
+    yield found
+    await found.close()
+
+
+def follower(cluster: FakeCluster, job: Job, desk: Desk) -> Follower:
+    return Follower(
+        job_id=str(job.pk),
+        attempt=1,
+        pod_index=0,
+        ref=REF,
+        backend=cluster,
+        desk=desk,
+        slots=Slots(10),
+        fence=None,
+        stop=asyncio.Event(),
+    )
+
+
+@sync_to_async
+def deliver(job: Job, texts: list[bytes], *, offset: int = 0) -> None:
+    """As the collectors' door does it, and numbered at once."""
+    stream = services.open_stream(job_id=job.pk, attempt_number=1, ref=REF)
+    records = []
+    for text in texts:
+        records.append(Seen(NOON_NS + offset, offset, offset + 100, "stdout", True, text))
+        offset += 100
+    ingest._keep(stream.pk, records, stream.created_at)
+    ingest.number(stream_id=stream.pk, patience=timedelta(0))
+
+
+def write(cluster: FakeCluster, texts: list[bytes]) -> None:
+    for number, text in enumerate(texts):
+        cluster.log(REF).write(text + b"\n", ns=NOON_NS + number * 100)
+
+
+async def test_nothing_is_read_while_a_collector_delivers_and_the_end_is_compared(
+    cluster: FakeCluster, job: Job, desk: Desk
+) -> None:
+    texts = [b"one", b"two", b"three"]
+    await deliver(job, texts[:2])
+    standing = follower(cluster, job, desk)
+    running = asyncio.create_task(finished(standing))
+    await asyncio.sleep(0.2)
+    assert cluster.log(REF).opened == 0
+    write(cluster, texts)
+    cluster.log(REF).close()
+    standing.ended.set()
+    await asyncio.sleep(0.3)
+    # The cluster has a line that was not delivered yet.
+    assert not running.done()
+    await deliver(job, texts[2:], offset=200)
+    assert await running
+    text, stream = await stored()
+    assert (text, stream.completed_at is not None) == (b"one\ntwo\nthree\n", True)
+
+
+async def test_of_a_collector_that_has_gone_the_follower_adds_what_is_missing(
+    cluster: FakeCluster, job: Job, desk: Desk
+) -> None:
+    texts = [b"one", b"two", b"three"]
+    await deliver(job, texts[:1])
+    write(cluster, texts)
+    cluster.log(REF).close()
+    standing = follower(cluster, job, desk)
+    standing.ended.set()
+    assert await finished(standing)
+    text, stream = await stored()
+    assert (text, stream.source) == (b"one\ntwo\nthree\n", Source.FOLLOWER)
+
+
+async def test_of_a_pod_that_has_gone_what_was_delivered_is_the_log(cluster: FakeCluster, job: Job, desk: Desk) -> None:
+    await deliver(job, [b"one", b"two"])
+    cluster.log(REF).gone = True
+    standing = follower(cluster, job, desk)
+    standing.ended.set()
+    standing.gone = True
+    assert await finished(standing)
+    text, stream = await stored()
+    assert (text, stream.completed_at is not None) == (b"one\ntwo\n", True)
+
+
+async def test_a_stream_that_a_collector_takes_over_is_left_to_it(cluster: FakeCluster, job: Job, desk: Desk) -> None:
+    texts = [b"one", b"two", b"three"]
+    write(cluster, texts[:2])
+    standing = follower(cluster, job, desk)
+    running = asyncio.create_task(finished(standing))
+
+    async def both() -> bool:
+        return await Stream.objects.filter(next_line=3).aexists()
+
+    await until(both)
+    await deliver(job, texts)
+    write_on = cluster.log(REF)
+    write_on.write(b"three\n", ns=NOON_NS + 200)
+    write_on.close()
+    standing.ended.set()
+    assert await running
+    text, _stream = await stored()
+    assert text == b"one\ntwo\nthree\n"
