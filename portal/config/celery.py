@@ -3,10 +3,11 @@
 import os
 
 from celery import Celery
-from kombu.transport.redis import QoS
+from kombu.transport.redis import Channel
 
 # Each worker calls it at its start.
 import portal.config.outage  # noqa: F401
+from portal.config.delivery import ForgivingQoS
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings")
 
@@ -15,7 +16,4 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 # Pool threads of the embedded mode would otherwise fall back to another application without a broker.
 app.set_default()
-# When the broker goes away under a task, kombu 5.7 tries to give the task back over the line that is gone, and the
-# whole worker dies of it. Nothing needs to be given back: the broker does it after its visibility timeout, the sweep
-# sooner.
-QoS.restore_at_shutdown = False
+Channel.QoS = ForgivingQoS

@@ -74,12 +74,13 @@ def main() -> None:
     worker_gone = threading.Event()
     threading.Thread(target=_until_closed, args=(worker_gone,), daemon=True).start()
     client, missed_at = _client(), time.monotonic()
-    while time.monotonic() - missed_at < AFTERWARDS:
+    while (begun := time.monotonic()) - missed_at < AFTERWARDS:
         try:
             sweep()
         except Exception:
             logger.exception("the sweep without a broker failed; trying again")
-        if worker_gone.wait(settings.BEAMTIME_SWEEP):
+        # From one begin to the next: what a full sweep takes makes nobody wait longer.
+        if worker_gone.wait(max(0.0, begun + settings.BEAMTIME_SWEEP - time.monotonic())):
             return
         if not _answers(client):
             missed_at = time.monotonic()

@@ -55,13 +55,6 @@ class Server:
         return self.manage("shell", "--verbosity=0", "-c", STATES).split()
 
 
-@pytest.fixture
-def redis_that_fails() -> Iterator[RedisServer]:
-    server = RedisServer()
-    yield server
-    server.close()
-
-
 def takes_tasks(broker: str) -> bool:
     try:
         with Celery(broker=broker) as client:
