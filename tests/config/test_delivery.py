@@ -25,7 +25,7 @@ def delivered(line: Connection, queue: str) -> Message:
 def test_a_task_that_ends_after_its_line_was_lost_costs_the_worker_nothing(
     redis_that_fails: RedisServer, end: str
 ) -> None:
-    assert beamtime.connection_for_read, "the portal's Celery application sets the rule up"
+    assert beamtime.main == "beamtime", "the portal's Celery application sets the rule up"
     queue = f"late-{end}"
     with Celery(broker=redis_that_fails.url) as client:
         client.send_task("jobs.sweep", queue=queue)
