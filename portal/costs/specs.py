@@ -48,6 +48,11 @@ class JobCost:
         """The figure to show, whichever it is."""
         return self.so_far if self.final is None else self.final
 
+    @property
+    def under_a_cent(self) -> bool:
+        """Whether it cost something, and less than can be shown."""
+        return self.amount == 0 and any(line.raw for line in self.lines)
+
 
 @dataclass(frozen=True, slots=True)
 class Share:

@@ -110,6 +110,8 @@ def job(request: HttpRequest, seat: Seat, job: Job) -> HttpResponse:
     context |= {"most_runs": None if request.GET.get("runs") == "all" else MOST_RUNS}
     if is_fragment(request):
         context["stream"] = joblog.chosen(context, request.GET.get("stream"))
+        context["follows"] = "stream" in request.GET
+        context["moved"] = request.GET.get("state", job.state) != job.state
         return render(request, "web/job/_live.html", context | _waiting(seat, context))
     log = joblog.log_of(context, joblog.chosen(context, request.GET.get("stream")))
     return render(request, "web/job/overview.html", context | _waiting(seat, context) | log)

@@ -12,14 +12,14 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from portal.core.money import CENT, whole_seconds
+from portal.core.money import whole_seconds
 from portal.costs.policy import NOT_GPU
 from portal.costs.specs import CostLine, JobCost
 from portal.funds.models import Price, PricedResource
 from portal.funds.policy import estimate_as_given, price_at
 from portal.funds.specs import Estimate
 from portal.jobs.models import Job
-from portal.web.templatetags.beamtime import duration, money, number
+from portal.web.templatetags.beamtime import duration, money, number, spent
 
 _HOUR = 3600
 _PATIENCE = timedelta(minutes=15)
@@ -65,9 +65,7 @@ class Money:
         """The figure itself; what rounds to nothing and is not free says so."""
         if self.cost.free:
             return _("free")
-        if under_a_cent(self.cost):
-            return _("under %(cent)s") % {"cent": money(CENT)}
-        return money(self.cost.amount)
+        return spent(self.cost)
 
     def settled(self, moment: datetime) -> bool:
         """Whether no number of the page will change any more; after a while nobody waits for that."""
@@ -151,8 +149,3 @@ class Money:
         if found is None:
             return ""
         return _(" (price of %(day)s)") % {"day": format_date(timezone.localtime(found.valid_from), "j M Y")}
-
-
-def under_a_cent(cost: JobCost) -> bool:
-    """Whether it cost something, and less than can be shown."""
-    return cost.amount == 0 and any(line.raw for line in cost.lines)

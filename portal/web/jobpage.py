@@ -15,7 +15,6 @@ from portal.jobs.models import Attempt, Event, Job, State
 from portal.jobs.policy import Reason
 from portal.web.capacity import gpu_words
 from portal.web.jobanswer import Answer, first_sentence, ticking
-from portal.web.jobmoney import under_a_cent
 from portal.web.jobspells import Lane, Spells, Step
 from portal.web.jobvalues import filled_in
 from portal.web.looks import STATES, VERDICTS
@@ -155,7 +154,7 @@ class JobPage:
             return ""
         if self.cost.free:
             return _("It was free.")
-        if under_a_cent(self.cost):
+        if self.cost.under_a_cent:
             return _("It cost less than a cent.")
         return _("It cost %(sum)s.") % {"sum": money(self.cost.amount)}
 

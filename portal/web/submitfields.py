@@ -167,7 +167,7 @@ def _form_of(parameter: Parameter) -> str:
             return _("NAME=value, one a line; everything after the first = is kept as typed.")
         case Kind.SECRET:
             return _("Can be used, never shown; typed anew for each job.")
-    return ""
+    return parameter.pattern_help
 
 
 def _bounds(parameter: Parameter) -> str:

@@ -47,7 +47,7 @@
     if (fetching || document.hidden) return;
     pending = false;
     fetching = true;
-    const values = { part: watch.dataset.part };
+    const values = { part: watch.dataset.part, state: facts().state };
     const stream = byId("job-log")?.dataset.stream;
     if (stream) values.stream = stream;
     try {

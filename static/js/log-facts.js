@@ -97,10 +97,13 @@
 
     say() {
       const { log } = this;
-      const { wordsComplete, wordsHere, wordsLast, wordsGaps, wordsGapsOne } = log.words;
+      const { wordsComplete, wordsCompleteOne, wordsHere, wordsHereOne } = log.words;
+      const { wordsLast, wordsGaps, wordsGapsOne } = log.words;
       const count = log.card.querySelector("[data-log-count]");
       if (!count) return;
-      const said = (log.complete ? wordsComplete : wordsHere).replace("{n}", number.format(log.known - 1));
+      const lines = log.known - 1;
+      const [one, many] = log.complete ? [wordsCompleteOne, wordsComplete] : [wordsHereOne, wordsHere];
+      const said = lines === 1 ? one : many.replace("{n}", number.format(lines));
       if (count.lastChild.textContent !== said) count.lastChild.textContent = said;
       count.querySelector("svg")?.classList.toggle("is-hidden", this.count > 0);
       const gaps = log.card.querySelector("[data-log-gaps]");

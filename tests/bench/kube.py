@@ -103,7 +103,11 @@ class KubeSite(Running):
         self.until_settled()
         for table in ("jobs_attempt", "jobs_job"):
             self.psql(f"UPDATE {table} SET state = 'cancelled', ended_at = now() WHERE ended_at IS NULL")  # noqa: S608
-        self.cluster.kubectl("delete", "jobs", "--all", "-n", self.namespace, "--cascade=background", seconds=600)
+        # In one request: kubectl alone would ask for each, five a second.
+        every = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
+        self.cluster.kubectl("delete", "--raw", f"{every}?propagationPolicy=Background", seconds=600)
+        there = ("get", "jobs", "-n", self.namespace, "-o", "name")
+        until("the Jobs to be gone", lambda: not self.cluster.kubectl(*there).strip(), seconds=600, look=1.0)
 
 
 @contextlib.contextmanager

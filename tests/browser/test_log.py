@@ -303,6 +303,6 @@ def test_each_run_of_an_array_has_its_log(page: Page, demo: Demo) -> None:
     expect(page.locator("#job-runs tbody tr")).to_have_count(2)
     page.locator("#log-stream").select_option(page.locator("option", has_text="run 0").get_attribute("value"))
     page.wait_for_url(re.compile(r"\?stream="))
-    expect(page.locator("#job-log")).to_contain_text("Run 1 of 2")
+    expect(page.locator("#job-log")).to_contain_text("Run 0, one of 2")
     page.locator("#job-runs tbody tr").last.get_by_role("link").click()
-    expect(page.locator("#job-log")).to_contain_text("Run 2 of 2")
+    expect(page.locator("#job-log")).to_contain_text("Run 1, one of 2")

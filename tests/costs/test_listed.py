@@ -71,3 +71,14 @@ def test_the_number_of_queries_is_fixed(jobs: list[Job]) -> None:
     with CaptureQueriesContext(connection) as captured:
         costs_of([job.pk for job in jobs], now())
     assert len(captured) <= 4
+
+
+def test_less_than_a_cent_says_so_in_the_list_and_on_the_page(site: Site, team: Team, member: User) -> None:
+    make_price("cpu", "0.013")
+    little, much = (make_job(team, member, site.gpu, state=State.SUCCEEDED) for _ in range(2))
+    hold(little, 2, resource="cpu")
+    hold(much, 3600, resource="cpu")
+    rate()
+    listed = costs_of([little.pk, much.pk], now())
+    assert (listed[little.pk].under_a_cent, listed[much.pk].under_a_cent) == (True, False)
+    assert (job_cost(little, now()).under_a_cent, job_cost(much, now()).under_a_cent) == (True, False)

@@ -136,7 +136,7 @@ def test_trouble_with_a_log_is_said_below_it(site: Site, team: Team, member: Use
     job = runs(site, team, member)
     stream = log_of(job, "a line", done=True)
     note_gap(stream_id=stream.pk, before_line=2, cause=Cause.DELETED)
-    assert "the pod was deleted before its log was read to the end. 1 lines, complete" in words(
+    assert "the pod was deleted before its log was read to the end. 1 line, complete" in words(
         as_person(member).get(address(job))
     )
 
@@ -170,6 +170,23 @@ def test_every_part_gets_only_what_it_has_a_place_for(site: Site, team: Team, me
     page = html(as_person(member).get(address(job, path[part])))
     for name in re.findall(r'id="([\w-]+)"[^>]* hx-swap-oob="true"', answer):
         assert f'id="{name}"' in page, name
+
+
+def test_what_stands_beside_the_page_moves_with_the_jobs_state(site: Site, team: Team, member: User) -> None:
+    job = runs(site, team, member)
+    assert 'id="bt-free"' in html(as_person(member).get(address(job)))
+    moved = fragment(member, job, state=State.STARTING)
+    assert '<div id="bt-free" hx-swap-oob="true">' in moved
+    assert "1 running" in moved
+    assert "bt-free" not in fragment(member, job, state=State.RUNNING)
+
+
+def test_the_choice_of_logs_is_sent_only_to_a_page_that_shows_a_log(site: Site, team: Team, member: User) -> None:
+    job = runs(site, team, member)
+    stream = log_of(job)
+    log_of(job, pod=pod_of(job, index=1))
+    assert "log-streams" not in fragment(member, job)
+    assert "log-streams" in fragment(member, job, stream=str(stream.pk))
 
 
 def test_case_17_the_living_parts_of_a_foreign_job_are_missing(

@@ -19,10 +19,14 @@ from portal.usage.models import Interval
 
 @dataclass(frozen=True, slots=True)
 class ListedCost:
-    """`amount` None: nothing that the job used has a price. `provisional`: a part still runs or is not charged yet."""
+    """`amount` None: nothing that the job used has a price. `provisional`: a part still runs or is not charged yet.
+
+    `under_a_cent`: it cost something, and less than can be shown.
+    """
 
     amount: Decimal | None
     provisional: bool
+    under_a_cent: bool = False
 
 
 def costs_of(job_ids: Collection[UUID], at: datetime) -> dict[UUID, ListedCost]:
@@ -41,11 +45,16 @@ def costs_of(job_ids: Collection[UUID], at: datetime) -> dict[UUID, ListedCost]:
             raws[interval.job_id] = EXACT.add(raws.get(interval.job_id, Decimal(0)), raw)
         if rated.unpriced_seconds:
             lacking.add(interval.job_id)
-    found = {key: ListedCost(to_amount(raw), key in provisional) for key, raw in raws.items()}
+    found = {key: _listed(raw, key in provisional) for key, raw in raws.items()}
     for key in (lacking | provisional) - set(found):
         # Held for less than a second costs nothing yet; without any price nothing is known.
         found[key] = ListedCost(None if key in lacking else Decimal("0.00"), key in provisional)
     return found
+
+
+def _listed(raw: Decimal, provisional: bool) -> ListedCost:
+    amount = to_amount(raw)
+    return ListedCost(amount, provisional, under_a_cent=amount == 0 and raw > 0)
 
 
 def _charged(job_ids: Collection[UUID]) -> dict[UUID, Decimal]:

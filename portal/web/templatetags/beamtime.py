@@ -3,6 +3,7 @@
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from functools import lru_cache
+from typing import Protocol
 
 from django import template
 from django.conf import settings
@@ -15,6 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
 from django.utils.translation import get_language, gettext
 
+from portal.core.money import CENT
 from portal.jobs.models import State
 from portal.web.looks import STATES, VERDICTS, known_icons, known_state
 
@@ -187,6 +189,22 @@ def money(value: Number | str | None, form: str = "") -> str:
     if (get_language() or "en").split("-")[0] in _SIGN_BEHIND:
         return f"{minus}{shown} {sign}"
     return f"{minus}{sign}{' ' if sign.isalpha() else ''}{shown}"
+
+
+class Spent(Protocol):
+    """What something cost; `under_a_cent`: something, and less than can be shown."""
+
+    @property
+    def amount(self) -> Decimal | None: ...
+
+    @property
+    def under_a_cent(self) -> bool: ...
+
+
+@register.filter
+def spent(cost: Spent) -> str:
+    """Its sum; what rounds to nothing and is not free says so."""
+    return gettext("under %(cent)s") % {"cent": money(CENT)} if cost.under_a_cent else money(cost.amount)
 
 
 # --- time --------------------------------------------------------------------------------------------------------

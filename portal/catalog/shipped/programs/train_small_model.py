@@ -84,7 +84,7 @@ def learning_rate(options: argparse.Namespace) -> float:
     index = int(os.environ.get("JOB_COMPLETION_INDEX", "0"))
     share = index / (options.runs - 1) if options.runs > 1 else 0.0
     rate: float = first * (options.sweep_to / first) ** share
-    print(f"Run {index + 1} of {options.runs}: learning rate {CYAN}{rate:.4g}{RESET}", flush=True)
+    print(f"Run {index}, one of {options.runs}: learning rate {CYAN}{rate:.4g}{RESET}", flush=True)
     return rate
 
 
@@ -116,7 +116,7 @@ def main() -> None:
     pretended = os.environ.get("BEAMTIME_PRETENDED_GPUS")
     devices = os.environ.get("CUDA_VISIBLE_DEVICES") or os.environ.get("NVIDIA_VISIBLE_DEVICES") or "none"
     print(
-        f"GPUs: {pretended} (pretended)" if pretended else f"GPUs: {devices} (held, not used: this model is tiny)",
+        f"GPUs: {pretended} (pretended)" if pretended else f"GPUs: {devices}, not used: this model is tiny",
         flush=True,
     )
     best, started = math.inf, time.monotonic()
