@@ -208,7 +208,7 @@ class _Page:
             # A name that cannot be changes neither cost nor verdict; it is refused at its field when the form is sent.
             found = services.preview(replace(asked, name=""))
         except Refused as refused:
-            return {"verdict": verdict.refused(refused.problems), "estimate": None}
+            return {"verdict": verdict.refused(refused.problems, self.form.label_of), "estimate": None}
         in_queue = [row for row in self.rows if row.queue.name == found.queue]
         ahead = capacity.waiting_jobs(in_queue[0].queue) if in_queue else 0
         said = verdict.of_work(found.spec.work, found.queue, in_queue, ahead)

@@ -139,6 +139,11 @@ class SubmitForm:
             return f"f-{first}.count"
         return f"f-{first}" if first else ""
 
+    def label_of(self, problem: Problem) -> str:
+        """The words beside the field that a problem belongs to, "" if to none."""
+        widgets, name = self._form(), self.field_of(problem)
+        return str(widgets.fields[name].label or "") if name in widgets.fields else ""
+
     @property
     def wrong_count(self) -> int:
         return len({self.field_of(problem) for problem in self.problems} - {""})

@@ -3,7 +3,7 @@
 What is short is worked out by `quotas.policy`; here are the words for it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -36,17 +36,23 @@ class Verdict:
         )
 
 
-def refused(problems: Sequence[Problem]) -> Verdict:
-    """For values that no job can be made of: that it can never fit, or that something is still missing."""
+def refused(problems: Sequence[Problem], label_of: Callable[[Problem], str]) -> Verdict:
+    """For values that no job can be made of: that it can never fit, or that something is still missing.
+
+    Fields are marked when the form is sent, not while it is typed; so the first that is wrong is named here.
+    """
     never = next((p for p in problems if p.code in NEVER), None)
     if never is not None:
         return Verdict("never", _("Can never fit"), never.message)
     fields = len({p.field for p in problems})
-    if all(p.code == "required" for p in problems):
+    then = _("Then the verdict and the cost stand here.")
+    wrong = next((p for p in problems if p.code != "required"), None)
+    if wrong is None:
         head = ngettext("%(n)d field is not filled in yet", "%(n)d fields are not filled in yet", fields)
-    else:
-        head = ngettext("%(n)d field needs a change first", "%(n)d fields need a change first", fields)
-    return Verdict("incomplete", head % {"n": fields}, _("Then the verdict and the cost stand here."))
+        return Verdict("incomplete", head % {"n": fields}, then)
+    head = ngettext("%(n)d field needs a change first", "%(n)d fields need a change first", fields)
+    label = label_of(wrong)
+    return Verdict("incomplete", head % {"n": fields}, f"{label}: {wrong.message}" if label else wrong.message)
 
 
 def of_work(work: WorkSpec, queue: str, rows: Sequence[Row], waiting_jobs: int) -> Verdict:
@@ -67,8 +73,7 @@ def of_work(work: WorkSpec, queue: str, rows: Sequence[Row], waiting_jobs: int) 
     head = _("No room now: %(n)s %(what)s short") % {"n": short, "what": what(row)}
     words = {"asked": plain_number(asked), "what": what(row), "free": plain_number(row.free), "queue": queue}
     text = _(
-        "It asks %(asked)s %(what)s and %(free)s are free in ClusterQueue %(queue)s. "
-        "It waits its turn and starts by itself."
+        "It asks %(asked)s %(what)s; free in ClusterQueue %(queue)s: %(free)s. It waits its turn and starts by itself."
     )
     return Verdict("no-room", head, text % words)
 

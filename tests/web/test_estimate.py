@@ -48,7 +48,7 @@ def test_what_is_taken_is_short_by_a_number(client: Client, site: Site, team: Te
     busy.attempts.update(admitted_at=now(), flavor="h100")
     said = estimate(client, **{"gpu.count": "2"})
     assert "No room now: 1 H100 (pretended) short" in said
-    assert "It asks 2 H100 (pretended) and 1 are free in ClusterQueue gpu." in said
+    assert "It asks 2 H100 (pretended); free in ClusterQueue gpu: 1." in said
 
 
 def test_others_who_wait_are_counted(client: Client, site: Site, team: Team, member: User) -> None:
@@ -80,6 +80,12 @@ def test_it_waits_for_fields_without_complaining_about_them(client: Client) -> N
     said = estimate(client, script="", memory="lots")
     assert "2 fields need a change first" in said
     assert "1 field is not filled in yet" in estimate(client, script="")
+
+
+def test_the_first_field_that_needs_a_change_is_named(client: Client) -> None:
+    said = estimate(client, memory="a lot", time_limit="soon")
+    assert "2 fields need a change first Memory: " in said
+    assert "Such as" in said or "such as" in said
     assert "lots" not in said
 
 

@@ -44,7 +44,7 @@ def page_of(client: Client, job: Job) -> str:
 def test_the_head_says_how_many_are_short(site: Site, team: Team, member: User, full: list[Job]) -> None:
     said = page_of(as_person(member), waits(site, team, member))
     assert "No room now: 2 H100 (pretended) short checked" in said
-    assert "It asks 2 H100 (pretended) and 0 are free in ClusterQueue gpu." in said
+    assert "It asks 2 H100 (pretended); free in ClusterQueue gpu: 0." in said
     assert re.search(r"Asks 2 H100 \(pretended\) Free for it 0 Short by 2 So since \d\d:\d\d 51 min", said)
     assert "Log begins" not in said
 
