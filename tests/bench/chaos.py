@@ -103,15 +103,16 @@ def _under_fire(bench: Bench, site: KubeSite, wire: Wire, count: int, kills: int
     left = iter(range(count))
     done = threading.Event()
     progress = [0]
+    killed: collections.Counter[str] = collections.Counter()
+    chance = random.Random(3)
 
     def program() -> None:
         client = site.client()
-        for _ in left:
+        for number in left:
+            # A killed process takes seconds to come back; without waiting the last kills would meet no submission.
+            until("a kill", partial(_so_many, killed, number * kills // count), seconds=600, look=0.02)
             _insist(client, site)
             progress[0] += 1
-
-    killed: collections.Counter[str] = collections.Counter()
-    chance = random.Random(3)
 
     def kill() -> None:
         for number in range(kills):
@@ -132,6 +133,10 @@ def _under_fire(bench: Bench, site: KubeSite, wire: Wire, count: int, kills: int
         done.set()
         killer.result()
     return dict(killed)
+
+
+def _so_many(killed: collections.Counter[str], wanted: int) -> bool:
+    return killed.total() >= wanted
 
 
 def _reached(progress: list[int], due: int, done: threading.Event) -> bool:

@@ -88,8 +88,10 @@ class Wire:
                 self.send_response(answer.status)
                 self.send_header("Content-Type", answer.headers.get("Content-Type", "application/json"))
                 self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
+                # The caller may have been killed meanwhile.
+                with suppress(ConnectionError):
+                    self.end_headers()
+                    self.wfile.write(content)
 
             def _fall_silent(self, seconds: float) -> None:
                 """Until the caller has given up, or for so long; then the line is cut."""
