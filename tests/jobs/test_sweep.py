@@ -1,35 +1,62 @@
 """A backlog: several calls at a time, in batches, and the database in one thread."""
 
 import threading
-import time
+from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from portal.clusters.specs import PassingError
-from portal.jobs.models import Attempt, State
-from portal.jobs.services import submit, sweep
+from portal.core.clock import now
+from portal.jobs.models import Attempt, Job, State
+from portal.jobs.services import dispatch, submit, sweep
+from portal.jobs.services.errands import claim, prepare, run
+from portal.jobs.services.settle import settle_all
 from tests.jobs.cluster import ClusterDouble
 from tests.jobs.conftest import Ask
 
 
-def test_a_backlog_goes_out_at_least_twice_as_fast_as_one_by_one(cluster: ClusterDouble, ask: Ask) -> None:
-    """Against a bare loop of the same calls on the same cluster, measured in the same run."""
-    for _ in range(60):
+def test_a_hint_takes_what_is_late_along(cluster: ClusterDouble, ask: Ask) -> None:
+    """Hints are followed one by one; a thousand of them would each wait for one call to the cluster."""
+    for _ in range(50):
         submit(ask())
-    cluster.latency = 0.04
-    started = time.perf_counter()
-    assert sweep() == 60
-    took = time.perf_counter() - started
-    specs = [thing.spec for thing in cluster.things.values()]
-    cluster.things.clear()
-    started = time.perf_counter()
-    for spec in specs:
-        cluster.create(spec, {})
-    bare = time.perf_counter() - started
-    assert Attempt.objects.filter(state=State.QUEUED).count() == 60
-    assert bare / took >= 2.0, f"sweep {took:.2f} s, bare loop {bare:.2f} s"
+    Attempt.objects.update(due_at=now() - timedelta(seconds=5))
+    fresh = submit(ask()).job.attempts.get()
+    cluster.latency = 0.005
+    dispatch(fresh.pk)
+    assert len(cluster.made) == 51
+    assert len(cluster.threads - {threading.get_ident()}) > 1
+    assert set(Attempt.objects.values_list("state", flat=True)) == {State.QUEUED}
+
+
+def test_a_hint_leaves_alone_what_has_a_hint_of_its_own_under_way(cluster: ClusterDouble, ask: Ask) -> None:
+    hinted, other = (submit(ask()).job.attempts.get() for _ in range(2))
+    dispatch(hinted.pk)
+    assert [job.pk for job in Job.objects.filter(state=State.SUBMITTED)] == [other.job_id]
+
+
+def test_a_hint_that_comes_late_finds_nothing_left_to_do(cluster: ClusterDouble, ask: Ask) -> None:
+    attempt = submit(ask()).job.attempts.get()
+    sweep()
+    with CaptureQueriesContext(connection) as caught:
+        dispatch(attempt.pk)
+    assert (len(caught), len(cluster.made)) == (1, 1)
+
+
+def test_a_batch_of_which_the_watcher_was_faster_is_written_down_together(cluster: ClusterDouble, ask: Ask) -> None:
+    for _ in range(20):
+        submit(ask())
+    claimed = claim(limit=20)
+    done = [(errand, run(errand)) for errand in prepare(claimed)]
+    Attempt.objects.update(state=State.RUNNING, object_uid="seen", created_at=now(), due_at=None, revision=7)
+    with CaptureQueriesContext(connection) as caught:
+        settle_all(done)
+    assert len(caught) < 20 + 6
+    row = Attempt.objects.first()
+    assert row is not None
+    assert (row.state, row.object_uid, row.claim_token, row.due_at) == (State.RUNNING, "seen", None, None)
+    assert not Attempt.objects.filter(spec_digest="").exists()
 
 
 def test_only_calls_to_the_cluster_are_made_in_threads(cluster: ClusterDouble, ask: Ask) -> None:

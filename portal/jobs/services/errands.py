@@ -32,6 +32,10 @@ logger = logging.getLogger(__name__)
 
 # Longer than every call of an errand together: making the team's place and the object, 10 s each at most.
 LEASE = timedelta(seconds=60)
+# Due for so long, a row is waited for by a queue of hints; whoever comes takes it along.
+LATE = timedelta(seconds=1)
+# Others may be faster with everything that was found; then there is more to find.
+LOOKS = 5
 # A call that would begin with less of the lease left is not begun, so that none outlives its claim.
 LEAST_LEASE_SECONDS = 25.0
 
@@ -97,22 +101,14 @@ class Errand:
     good_until: float
 
 
-def claim(*, limit: int, only: int | None = None) -> list[Errand]:
-    """Claim up to `limit` due attempts, the longest due first, or just one if it is due; three to five queries.
+def claim(*, limit: int, hinted: int | None = None) -> list[Errand]:
+    """Claim up to `limit` due attempts, the longest due first; three to five queries.
 
-    The guard is one conditional UPDATE: whoever is second finds the row claimed.
+    `hinted` is the attempt that a hint speaks of: it is claimed if it is due, and with it what is late already.
     """
-    moment, token = now(), uuid4()
+    token = uuid4()
     good_until = time.monotonic() + LEASE.total_seconds()
-    due = _free(Attempt.objects.filter(due_at__lte=moment))
-    # Objects of another cluster are not ours to make: it is reached with other credentials.
-    candidates = due.filter(job__queue__cluster_queue__cluster__name=settings.BEAMTIME_CLUSTER_NAME)
-    if only is not None:
-        candidates = candidates.filter(pk=only)
-    ids = list(candidates.order_by("due_at", "pk").values_list("pk", flat=True)[:limit])
-    if not ids or not due.filter(pk__in=ids).update(
-        claim_token=token, claimed_until=moment + LEASE, tries=F("tries") + 1
-    ):
+    if not _mark(token, limit, hinted):
         return []
     claimed = (
         Attempt.objects.filter(claim_token=token)
@@ -158,6 +154,26 @@ def run(errand: Errand) -> Outcome:
         # Whatever it was, the job must not hang on it for ever, nor end by it.
         logger.exception("%s: the call to the cluster broke", errand.ref.name)
         return Trouble(PassingError(f"{type(error).__name__} inside Beamtime; see its log"))
+
+
+def _mark(token: UUID, limit: int, hinted: int | None) -> bool:
+    """Put the token on due rows; whether there were any.
+
+    The guard is one conditional UPDATE: whoever is second finds the row claimed.
+    """
+    for _ in range(LOOKS):
+        moment = now()
+        due = _free(Attempt.objects.filter(due_at__lte=moment))
+        # Objects of another cluster are not ours to make: it is reached with other credentials.
+        candidates = due.filter(job__queue__cluster_queue__cluster__name=settings.BEAMTIME_CLUSTER_NAME)
+        if hinted is not None:
+            candidates = candidates.filter(Q(pk=hinted) | Q(due_at__lt=moment - LATE))
+        ids = list(candidates.order_by("due_at", "pk").values_list("pk", flat=True)[:limit])
+        if not ids:
+            return False
+        if due.filter(pk__in=ids).update(claim_token=token, claimed_until=moment + LEASE, tries=F("tries") + 1):
+            return True
+    return False
 
 
 def _wish(attempt: Attempt) -> Wish | None:

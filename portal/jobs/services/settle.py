@@ -228,18 +228,20 @@ def settle_all(done: list[tuple[Errand, Outcome]]) -> None:
 
 @transaction.atomic
 def _settle_made(done: list[tuple[Errand, Made]]) -> set[int]:
-    """Submitted ones become queued; the answer is the attempts for which something else has happened meanwhile."""
+    """Submitted ones become queued, unless the watcher was faster; the answer is the attempts that need a second look.
+
+    Those to be cancelled are among them.
+    """
     tokens = {errand.token for errand, _ in done}
-    rows = {
-        attempt.pk: attempt for attempt in attempts_with_terms().filter(claim_token__in=tokens, state=State.SUBMITTED)
-    }
+    made = attempts_with_terms().filter(claim_token__in=tokens).exclude(state=State.CANCELLING)
+    rows = {attempt.pk: attempt for attempt in made}
     left = {errand.attempt_id for errand, _ in done if errand.attempt_id not in rows}
     changes = []
     for errand, outcome in done:
         attempt = rows.get(errand.attempt_id)
         if attempt is not None:
             moment = now()
-            # Submitted, so nothing was seen of it yet: it has no pods to load.
+            # A submitted one has no pods yet, and of what was seen already nothing is worked out anew.
             before = snapshot_of(attempt, ())
             step = _made(errand, outcome, attempt, before, moment)
             changes.append(_change(errand, step, attempt, before, moment))
