@@ -89,7 +89,7 @@ class Money:
         if self.cost.final is None:
             return _("Provisional until it has ended.") if not self.job.is_over else _("Counted within a minute.")
         if not self.cost.lines and not self.cost.missing:
-            return _("No node was given to it.")
+            return _("It ended within a second.") if self.job.started_at else _("No node was given to it.")
         return _("Nothing changes it any more.")
 
     @property

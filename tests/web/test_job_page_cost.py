@@ -94,6 +94,13 @@ def test_a_line_under_a_cent_is_not_called_free(site: Site, team: Team, member: 
     assert "2 2 €2.40 €0.002667" in said
 
 
+def test_a_job_that_ended_within_a_second_says_so(site: Site, team: Team, member: User) -> None:
+    job = story(site, team, member, State.FAILED, started_at=ago(minutes=1), ended_at=ago(minutes=1))
+    said = words(as_person(member).get(address(job)))
+    assert "It ended within a second." in said
+    assert "No node" not in said
+
+
 def test_a_job_that_never_held_anything_says_so(site: Site, team: Team, member: User) -> None:
     job = story(site, team, member, State.CANCELLED, ended_at=ago(minutes=1))
     said = words(as_person(member).get(address(job, "cost/")))

@@ -116,7 +116,7 @@ def main() -> None:
     pretended = os.environ.get("BEAMTIME_PRETENDED_GPUS")
     devices = os.environ.get("CUDA_VISIBLE_DEVICES") or os.environ.get("NVIDIA_VISIBLE_DEVICES") or "none"
     print(
-        f"GPUs: {pretended} (pretended)" if pretended else f"GPUs: {devices}, not used: this model is tiny",
+        f"GPUs: {pretended} (pretended)" if pretended else f"GPUs: {devices}; this model is tiny and uses none",
         flush=True,
     )
     best, started = math.inf, time.monotonic()
