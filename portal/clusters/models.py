@@ -1,5 +1,7 @@
 """What exists out there: clusters and their ResourceFlavors."""
 
+import re
+
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -55,3 +57,8 @@ class ResourceFlavor(models.Model):
     def short_label(self) -> str:
         """ "H100 (pretended)" for "NVIDIA H100 (pretended)": for narrow places; the maker is no news there."""
         return self.label.removeprefix("NVIDIA ")
+
+    @property
+    def memory_beside(self) -> int | None:
+        """GiB of one GPU, to stand beside its name; None where the name says it already, as in "H100 80GB HBM3"."""
+        return None if re.search(r"[0-9] ?Gi?B", self.gpu_model) else self.gpu_memory_gib

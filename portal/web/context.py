@@ -9,11 +9,12 @@ from django.http import HttpRequest
 from django.utils.translation import gettext
 
 from portal.jobs.models import Job, State
+from portal.jobs.selectors import free_by_model
+from portal.quotas.policy import ModelRoom
 from portal.teams.models import Team, User
 from portal.teams.policy import Action, may
 from portal.teams.selectors import site_roles, teams_visible_to
 from portal.web.access import TEAM_COOKIE, seat_of
-from portal.web.capacity import ModelRoom, free_by_model
 
 THEME_COOKIE, DENSITY_COOKIE = "bt_theme", "bt_density"
 # More than these would not fit the menu; the team of the page is always known all the same.

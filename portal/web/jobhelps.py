@@ -14,8 +14,9 @@ from portal.clusters.specs import WorkSpec
 from portal.funds.policy import estimate
 from portal.jobs.models import Attempt, State
 from portal.jobs.policy import Reason
+from portal.jobs.selectors import Want, limit_seconds
+from portal.quotas.policy import Row, nearest
 from portal.web import verdict
-from portal.web.capacity import Row, Want, gpu_words, limit_seconds
 from portal.web.jobwaiting import Waiting
 from portal.web.templatetags.beamtime import clock, money
 
@@ -99,7 +100,7 @@ def _shapes(waiting: Waiting) -> list[Help]:
         each = min(work.gpus, int(row.free) // pods)
         changed = replace(work, flavor=row.flavor.name, gpus=each)
         same = row.flavor.name == work.flavor and each == work.gpus
-        if each and not same and verdict.nearest(changed, waiting.rows) == [] and not _wanted(waiting, row.flavor.name):
+        if each and not same and nearest(changed, waiting.rows) == [] and not _wanted(waiting, row.flavor.name):
             found.append(_shape(waiting, changed, row))
     if (
         waiting.code == Reason.NEVER_FITS
@@ -115,7 +116,7 @@ def _shapes(waiting: Waiting) -> list[Help]:
 
 
 def _shape(waiting: Waiting, work: WorkSpec, row: Row, *, starts: bool = True) -> Help:
-    shape = f"{work.gpus} × {gpu_words(row.flavor)}"
+    shape = f"{work.gpus} × {row.flavor.short_label}"
     text = _("Take %(shape)s: it would start now.") if starts else _("Take %(shape)s: it would fit.")
     job = waiting.page.job
     form = reverse("web:submit-form", args=[job.team.slug, job.template_version.template.slug])

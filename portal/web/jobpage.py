@@ -13,7 +13,6 @@ from portal.clusters.specs import WorkSpec
 from portal.costs.specs import JobCost
 from portal.jobs.models import Attempt, Event, Job, State
 from portal.jobs.policy import Reason
-from portal.web.capacity import gpu_words
 from portal.web.jobanswer import Answer, first_sentence, ticking
 from portal.web.jobspells import Lane, Spells, Step
 from portal.web.jobvalues import filled_in
@@ -256,7 +255,7 @@ class JobPage:
     def gpu(self) -> str:
         """The model as people say it; a pretended one says so."""
         if self.flavor is not None and self.flavor.gpu_model:
-            return gpu_words(self.flavor)
+            return self.flavor.short_label
         return self.job.gpu_model.removeprefix("NVIDIA ") or _("GPU of any model")
 
     @property

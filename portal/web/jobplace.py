@@ -10,8 +10,8 @@ from django.utils.translation import ngettext
 
 from portal.jobs.models import Attempt
 from portal.jobs.policy import Reason
+from portal.jobs.selectors import Want
 from portal.web import verdict
-from portal.web.capacity import Want
 from portal.web.jobwaiting import Waiting
 from portal.web.templatetags.beamtime import clock, number
 

@@ -1,7 +1,7 @@
 """Why a queued job waits: the verdict in figures, what would help, what was checked, and its place in the queue.
 
 Kueue's own reason, stored with the attempt, decides what the verdict is; the numbers around it are the quotas less what
-Beamtime's jobs hold at this moment (capacity.py), so they are as true as the whole cluster is Beamtime's.
+Beamtime's jobs hold at this moment, so they are as true as the whole cluster is Beamtime's.
 """
 
 import re
@@ -17,9 +17,11 @@ from django.utils.translation import gettext as _
 from portal.funds.models import Price
 from portal.jobs.models import Attempt, Job, State
 from portal.jobs.policy import Reason
+from portal.jobs.selectors import Want, admitted, held_by, waiting
+from portal.quotas.policy import Row, asks_of, nearest
+from portal.quotas.selectors import rows_now
 from portal.teams.models import User
 from portal.web import verdict
-from portal.web.capacity import Row, Want, admitted, gpu_words, held_by, rows, waiting
 from portal.web.jobanswer import Answer, ticking
 from portal.web.jobpage import JobPage
 from portal.web.looks import VERDICTS
@@ -59,7 +61,7 @@ class Waiting:
     shortage: list[tuple[Row, Decimal]] | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self.shortage = verdict.nearest(self.page.work, self.rows)
+        self.shortage = nearest(self.page.work, self.rows)
 
     # --- the verdict -------------------------------------------------------------------------------------------------
 
@@ -106,14 +108,14 @@ class Waiting:
     def waits_for(self) -> str:
         """What the line of waiting jobs is for: the GPUs it asks by name; "" where any would do."""
         row = next((row for row in self.rows if row.is_gpu and row.flavor.name == self.page.work.flavor), None)
-        return gpu_words(row.flavor) if row is not None else ""
+        return row.flavor.short_label if row is not None else ""
 
     @property
     def main(self) -> tuple[Row, Decimal] | None:
         """What the figures count, and how much of it is asked: what is short, else the GPUs, else the cores."""
         if self.shortage:
             return self.shortage[0]
-        asks, wanted = verdict.asks_of(self.page.work), self.page.work.flavor
+        asks, wanted = asks_of(self.page.work), self.page.work.flavor
         rows = [row for row in self.rows if not wanted or row.flavor.name == wanted]
         rows = [row for row in rows if row.is_gpu == bool(asks[""]) and (row.is_gpu or row.resource == "cpu")]
         best = max(rows, key=lambda row: row.free, default=None)
@@ -179,7 +181,7 @@ def waiting_of(page: JobPage, user: User, prices: Sequence[Price], *, may_submit
     ids = {a.job_id for a in (*held, *line)}
     return Waiting(
         page=page,
-        rows=[row for row in rows(held_by(held)) if row.queue.pk == queue],
+        rows=[row for row in rows_now(held_by(held)) if row.queue.pk == queue],
         holding=[a for a in held if a.job.queue.cluster_queue_id == queue],
         everybody=everybody,
         line=line,

@@ -15,8 +15,10 @@ from django.views.decorators.http import require_safe
 from portal.clusters.models import ResourceFlavor
 from portal.core.clock import now
 from portal.jobs.models import Attempt, Job
+from portal.jobs.selectors import Want, admitted, held_by, limit_seconds, waiting
+from portal.quotas.policy import Row
+from portal.quotas.selectors import rows_now
 from portal.teams.models import User
-from portal.web import capacity
 from portal.web.access import person, signed_in
 
 # More waiting jobs than these are counted as "so many or more"; the list shows the first few.
@@ -28,7 +30,7 @@ _ZERO = Decimal(0)
 class QueueLine:
     """A ClusterQueue in the table of one flavor. `parts` are the bar's, in percent of one scale for the whole page."""
 
-    row: capacity.Row
+    row: Row
     waiting: Decimal
     waiting_jobs: int
     parts: Sequence[dict[str, object]]
@@ -54,7 +56,7 @@ class FlavorCard:
 
     @property
     def memory_gib(self) -> int | None:
-        return capacity.memory_beside(self.flavor)
+        return self.flavor.memory_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +79,18 @@ class JobLine:
 @signed_in
 def page(request: HttpRequest) -> HttpResponse:
     """Constant in queries: quotas, attempts that hold, attempts that wait, and whose names may be shown."""
-    holding, waiting = capacity.admitted(), capacity.waiting(MOST_WAITING)
-    rows = capacity.rows(capacity.held_by(holding))
+    holding, asking = admitted(), waiting(MOST_WAITING)
+    rows = rows_now(held_by(holding))
     # Flavors with GPUs first: they are what people come for.
     flavors = sorted({row.flavor.pk: row.flavor for row in rows}.values(), key=lambda f: (not f.gpu_resource, f.name))
     chosen = next((f for f in flavors if f.name == request.GET.get("flavor")), next(iter(flavors), None))
     context: dict[str, Any] = {"cluster": settings.BEAMTIME_CLUSTER_NAME, "now": now(), "chosen": chosen}
     if chosen is not None:
-        context["memory_gib"] = capacity.memory_beside(chosen)
-    if chosen is not None:
-        context |= _flavor_context(chosen, rows, holding, waiting, person(request))
-    context["cards"] = [_card(flavor, rows, waiting, flavor is chosen) for flavor in flavors]
+        context["memory_gib"] = chosen.memory_beside
+        context |= _flavor_context(chosen, rows, holding, asking, person(request))
+    context["cards"] = [_card(flavor, rows, asking, flavor is chosen) for flavor in flavors]
     context["queues"] = {row.queue.pk: row.queue for row in rows}.values()
-    context["many"] = len(waiting) >= MOST_WAITING
+    context["many"] = len(asking) >= MOST_WAITING
     return render(request, "web/queues/page.html", context)
 
 
@@ -100,7 +101,7 @@ def main_resource(flavor: ResourceFlavor) -> str:
 
 def _flavor_context(
     flavor: ResourceFlavor,
-    rows: Sequence[capacity.Row],
+    rows: Sequence[Row],
     holding: Sequence[Attempt],
     waiting: Sequence[Attempt],
     user: User,
@@ -110,7 +111,7 @@ def _flavor_context(
     prefetch_related_objects([row.queue for row in main], "teams")
     has = {row.queue.pk for row in main}
     asks = [(a, u) for a in waiting if (u := _asked(a, flavor, has)) > 0]
-    runs = [(a, u) for a in holding if (u := _units(capacity.Want.of(a), flavor)) > 0 and _flavor(a) == flavor.name]
+    runs = [(a, u) for a in holding if (u := _units(Want.of(a), flavor)) > 0 and _flavor(a) == flavor.name]
     visible = set(
         Job.objects.visible_to(user).filter(pk__in={a.job_id for a, _ in (*asks, *runs)}).values_list("pk", flat=True)
     )
@@ -129,27 +130,27 @@ def _flavor_context(
 
 
 def _flavor(attempt: Attempt) -> str:
-    return capacity.Want.of(attempt).flavor
+    return Want.of(attempt).flavor
 
 
-def _units(want: capacity.Want, flavor: ResourceFlavor) -> Decimal:
+def _units(want: Want, flavor: ResourceFlavor) -> Decimal:
     return Decimal(want.gpus) if flavor.gpu_resource else want.cores
 
 
 def _asked(attempt: Attempt, flavor: ResourceFlavor, queues: set[int]) -> Decimal:
     """How much of a flavor a waiting attempt asks: of the one it named, or of any that its queue has."""
-    want = capacity.Want.of(attempt)
+    want = Want.of(attempt)
     if want.queue_id not in queues or (want.flavor and want.flavor != flavor.name):
         return _ZERO
     return _units(want, flavor)
 
 
-def _scale(rows: Iterable[capacity.Row]) -> Decimal:
+def _scale(rows: Iterable[Row]) -> Decimal:
     """Where the bars of the page end: the most that any of its queues has, may take, or holds."""
     return max((max(row.nominal, row.most, row.held) for row in rows), default=_ZERO)
 
 
-def _lines(rows: Sequence[capacity.Row], asks: Sequence[tuple[Attempt, Decimal]]) -> list[QueueLine]:
+def _lines(rows: Sequence[Row], asks: Sequence[tuple[Attempt, Decimal]]) -> list[QueueLine]:
     scale = _scale(rows)
     lines = []
     for row in rows:
@@ -186,7 +187,7 @@ def _sums(lines: Sequence[QueueLine]) -> dict[str, Decimal | int]:
     }
 
 
-def _card(flavor: ResourceFlavor, rows: Sequence[capacity.Row], waiting: Sequence[Attempt], chosen: bool) -> FlavorCard:
+def _card(flavor: ResourceFlavor, rows: Sequence[Row], waiting: Sequence[Attempt], chosen: bool) -> FlavorCard:
     main = [row for row in rows if row.flavor.pk == flavor.pk and row.resource == main_resource(flavor)]
     total, held = sum((r.nominal for r in main), _ZERO), sum((r.held for r in main), _ZERO)
     wanted = sum((_asked(a, flavor, {r.queue.pk for r in main}) for a in waiting), _ZERO)
@@ -198,13 +199,13 @@ def _card(flavor: ResourceFlavor, rows: Sequence[capacity.Row], waiting: Sequenc
 def _job_line(attempt: Attempt, units: Decimal, visible: set[Any]) -> JobLine:
     job = attempt.job
     since = attempt.started_at or attempt.admitted_at or job.submitted_at
-    limit = capacity.limit_seconds(attempt)
+    limit = limit_seconds(attempt)
     ends = attempt.started_at + timedelta(seconds=limit) if limit and attempt.started_at else None
     shown = job if job.pk in visible else None
     return JobLine(shown, job.team_name, job.queue.cluster_queue.name, units, since, ends)
 
 
-def queue_cards(rows: Iterable[capacity.Row]) -> list[dict[str, Any]]:
+def queue_cards(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Rows put together by queue, for the small card beside other pages: GPUs, or what a queue without GPUs has."""
     cards: dict[int, dict[str, Any]] = {}
     for row in rows:

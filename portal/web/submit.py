@@ -25,12 +25,13 @@ from portal.funds.selectors import prices
 from portal.funds.specs import EstimateLine
 from portal.jobs import services
 from portal.jobs.models import Job
-from portal.jobs.selectors import clone_values, job_for
+from portal.jobs.selectors import admitted, clone_values, held_by, job_for, waiting_jobs
 from portal.jobs.specs import JobRequest, Preview
 from portal.quotas.models import ClusterQueue
-from portal.quotas.selectors import queues_open_to
+from portal.quotas.policy import Row, models_of
+from portal.quotas.selectors import queues_open_to, rows_now
 from portal.teams.policy import Action
-from portal.web import capacity, verdict
+from portal.web import verdict
 from portal.web.access import Seat, View, in_team, is_fragment, keep_cookie
 from portal.web.manifest import yaml_lines
 from portal.web.submitform import FROM, KEY, VERSION, Around, SubmitForm, new_key
@@ -139,10 +140,10 @@ class _Page:
         return list(queues_open_to(self.seat.team))
 
     @cached_property
-    def rows(self) -> list[capacity.Row]:
+    def rows(self) -> list[Row]:
         """What there is and what is held, in the team's queues."""
         ids = {queue.pk for queue in self.queues}
-        rows = capacity.rows(capacity.held_by(capacity.admitted()))
+        rows = rows_now(held_by(admitted()))
         return [row for row in rows if row.queue.pk in ids]
 
     @cached_property
@@ -155,7 +156,7 @@ class _Page:
         }
         return Around(
             queues=[queue.name for queue in self.queues],
-            rooms=capacity.models_of(gpus),
+            rooms=models_of(gpus),
             prices={model: price.amount if price else None for model, price in priced.items()},
         )
 
@@ -210,13 +211,13 @@ class _Page:
         except Refused as refused:
             return {"verdict": verdict.refused(refused.problems, self.form.label_of), "estimate": None}
         in_queue = [row for row in self.rows if row.queue.name == found.queue]
-        ahead = capacity.waiting_jobs(in_queue[0].queue) if in_queue else 0
+        ahead = waiting_jobs(in_queue[0].queue) if in_queue else 0
         said = verdict.of_work(found.spec.work, found.queue, in_queue, ahead)
         lines = [(_line_words(line), line.price_per_hour) for line in found.estimate.lines]
         span = self._span(asked, found, in_queue)
         return {"verdict": said, "estimate": found.estimate, "span": span, "lines": lines, "work": found.spec.work}
 
-    def _span(self, asked: JobRequest, found: Preview, rows: list[capacity.Row]) -> tuple[Decimal, Decimal] | None:
+    def _span(self, asked: JobRequest, found: Preview, rows: list[Row]) -> tuple[Decimal, Decimal] | None:
         """Least and most that it can cost at its limit while Kueue may pick among several GPU models, as priced."""
         work, gpu = found.spec.work, self.form.definition.gpu
         models = [row.flavor.name for row in rows if row.is_gpu]

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from portal.catalog.policy import format_duration, format_memory
 from portal.catalog.specs import Definition, Kind, Parameter
-from portal.web.capacity import ModelRoom, memory_beside
+from portal.quotas.policy import ModelRoom
 
 _NUMERIC = {Kind.INTEGER: "numeric", Kind.RUNS: "numeric", Kind.NUMBER: "decimal"}
 
@@ -79,7 +79,7 @@ def flavor_options(rooms: Sequence[ModelRoom], prices: Mapping[str, Decimal | No
         FlavorOption(
             value=room.flavor.name,
             label=room.label,
-            memory_gib=memory_beside(room.flavor),
+            memory_gib=room.flavor.memory_beside,
             room=room,
             price=prices.get(room.flavor.gpu_model),
             queues=room.queues,

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from portal.catalog.policy import defaults, from_form, to_form
 from portal.catalog.specs import Definition, Kind, Parameter
 from portal.core.errors import Problem, Refused
-from portal.web.capacity import ModelRoom
+from portal.quotas.policy import ModelRoom
 from portal.web.submitfields import GpuField, flavor_options, name_field, parameter_field, queue_field
 
 NAME, QUEUE, KEY, VERSION, FROM = "job.name", "job.queue", "job.key", "job.version", "job.from"

@@ -9,12 +9,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.core.errors import Refused
-from portal.quotas.selectors import queues_open_to
+from portal.jobs.selectors import admitted, held_by
+from portal.quotas.selectors import queues_open_to, rows_now
 from portal.teams import services
 from portal.teams.models import Membership, User
 from portal.teams.policy import TABLE, Action, SiteRole
 from portal.teams.selectors import people_of
-from portal.web import capacity
 from portal.web.access import Seat, in_team
 from portal.web.forms import AddMemberForm, show_problems
 from portal.web.queues import queue_cards
@@ -80,7 +80,7 @@ def _user_in(seat: Seat, username: str) -> User:
 
 def _page(request: HttpRequest, seat: Seat, form: AddMemberForm, status: int = 200) -> HttpResponse:
     open_ids = set(queues_open_to(seat.team).values_list("pk", flat=True))
-    rows = capacity.rows(capacity.held_by(capacity.admitted()))
+    rows = rows_now(held_by(admitted()))
     context: dict[str, Any] = {
         "seat": seat,
         "team": seat.team,

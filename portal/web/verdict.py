@@ -12,9 +12,7 @@ from django.utils.translation import ngettext
 
 from portal.clusters.specs import WorkSpec
 from portal.core.errors import Problem
-from portal.quotas.policy import Row, asks_of, nearest
-
-__all__ = ["NEVER", "Verdict", "asks_of", "nearest", "of_work", "plain_number", "refused", "what"]
+from portal.quotas.policy import Row, nearest
 
 # What jobs.services.preview says when a queue could never give what is asked.
 NEVER = frozenset({"never_fits"})

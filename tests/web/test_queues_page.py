@@ -8,9 +8,10 @@ import pytest
 from portal.clusters.specs import WorkSpec
 from portal.core.clock import now
 from portal.jobs.models import Job, State
+from portal.jobs.selectors import admitted, free_by_model, held_by
 from portal.quotas.models import ClusterQueue, FlavorQuota
+from portal.quotas.selectors import rows_now
 from portal.teams.models import Team, User
-from portal.web import capacity
 from tests.factories import Site, make_job
 from tests.web.pages import as_person, elements, html, queries, words
 
@@ -31,7 +32,7 @@ def waiting(team: Team, user: User, queue: ClusterQueue, *, gpus: int = 1, flavo
 
 
 def numbers(queue: ClusterQueue, resource: str = "nvidia.com/gpu") -> Any:
-    rows = capacity.rows(capacity.held_by(capacity.admitted()))
+    rows = rows_now(held_by(admitted()))
     return next(row for row in rows if row.queue.pk == queue.pk and row.resource == resource)
 
 
@@ -146,11 +147,11 @@ def test_a_cohort_lends_what_is_idle_up_to_the_limit(site: Site, team: Team, mem
     running(team, member, site.gpu, gpus=2)
     assert (numbers(lab).free, numbers(site.gpu).borrowed) == (0, 2)
     # Both queues share what is free; it is not there twice.
-    assert [(room.free, room.total) for room in capacity.free_by_model(team)] == [(0, 6)]
+    assert [(room.free, room.total) for room in free_by_model(team)] == [(0, 6)]
 
 
 def test_a_queue_of_another_team_is_not_ones_own(site: Site, team: Team, other_team: Team) -> None:
     ClusterQueue.objects.filter(pk=site.gpu.pk).update(open_to_all=False)
     site.gpu.teams.add(other_team)
-    assert capacity.free_by_model(team) == []
-    assert [room.free for room in capacity.free_by_model(other_team)] == [4]
+    assert free_by_model(team) == []
+    assert [room.free for room in free_by_model(other_team)] == [4]
