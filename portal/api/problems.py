@@ -70,10 +70,9 @@ def _translate(error: Exception) -> Response | None:
         case Forbidden() | PermissionDenied():
             return problem(status.HTTP_403_FORBIDDEN, str(error) or "You may not do this.")
         case exceptions.ValidationError():
-            found = tuple(_fields(error.detail))
-            return problem(
-                status.HTTP_422_UNPROCESSABLE_ENTITY, "; ".join(f"{p.field}: {p.message}" for p in found), found
-            )
+            return _translate(Refused(list(_fields(error.detail))))
+        case exceptions.UnsupportedMediaType():
+            return problem(error.status_code, f"{error.detail} Send JSON with Content-Type: application/json.")
         case exceptions.APIException():
             headers: dict[str, str] = {}
             if getattr(error, "auth_header", None):

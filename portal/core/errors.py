@@ -26,7 +26,7 @@ class Refused(BeamtimeError):
 
     def __init__(self, problems: Sequence[Problem] | Problem) -> None:
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
-        super().__init__("; ".join(f"{p.field}: {p.message}" if p.field else p.message for p in self.problems))
+        super().__init__(" ".join(f"{p.field}: {p.message}" if p.field else p.message for p in self.problems))
 
 
 class Conflicting(BeamtimeError):

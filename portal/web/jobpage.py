@@ -204,13 +204,12 @@ class JobPage:
                 "keep": _("Keep it waiting"),
                 "busy": _("Cancelling"),
             }
-        ran = self.spells.last(State.RUNNING)
         text = _("It has not begun to run. Its place in the queue is given up.")
-        if ran is not None:
-            lost = _("It has run for %(time)s. What it has not written elsewhere is lost; its log and its cost stay.")
-            text = lost % {"time": duration(ran.seconds)}
+        if self.spells.last(State.RUNNING) is not None:
+            lost = _("It has run for {time}. What it has not written elsewhere is lost; its log and its cost stay.")
+            text = format_html(lost, time=self._ticks(State.RUNNING))
             if self.cost is not None and self.cost.amount:
-                text = f"{text} {_('So far it cost %(sum)s.') % {'sum': money(self.cost.amount)}}"
+                text = format_html("{} {}", text, _("So far it cost %(sum)s.") % {"sum": money(self.cost.amount)})
         return {
             "title": _("Stop “%(name)s”?") % {"name": name},
             "text": text,

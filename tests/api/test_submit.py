@@ -126,6 +126,12 @@ def test_json_that_is_not_json(program: Program, body: str) -> None:
     assert answer["Content-Type"] == "application/problem+json"
 
 
+def test_what_is_no_json_by_its_own_word_is_told_to_be(program: Program) -> None:
+    answer = program.client.post("/api/v1/jobs/", "team=vision", content_type="text/plain")
+    assert answer.status_code == 415
+    assert "Content-Type: application/json" in answer.json()["detail"]
+
+
 @pytest.mark.parametrize("body", [[], "text", 7, None])
 def test_json_that_is_no_object(program: Program, body: object) -> None:
     answer = program.client.post("/api/v1/jobs/", json.dumps(body).encode(), content_type="application/json")

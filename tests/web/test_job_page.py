@@ -182,7 +182,7 @@ def test_what_runs_is_stopped_and_what_waits_is_cancelled(site: Site, team: Team
     client = as_person(member)
     running = words(client.get(address(runs(site, team, member, minutes=134, name="llama"))))
     assert "Stop Run again Clone and edit" in running
-    assert "Stop “llama”? It has run for 2 h 14 min." in running
+    assert "Stop “llama”? It has run for 2 h 14 min" in running
     assert "So far it cost €10.7" in running
     assert "Keep it running Stop the job" in running
     waiting = words(client.get(address(story(site, team, member, State.QUEUED, name="llama"))))
