@@ -4,6 +4,7 @@ import logging
 from functools import partial
 
 from celery import current_app
+from django.conf import settings
 from django.db import transaction
 
 from portal.core.rest import Rest
@@ -26,7 +27,7 @@ def _send(task: str, args: tuple[object, ...]) -> None:
         logger.info("hint %s was not sent, because the broker did not answer a moment ago", task)
         return
     try:
-        current_app.send_task(task, args=args, retry=False, ignore_result=True)
+        current_app.send_task(task, args=args, retry=False, ignore_result=True, countdown=settings.HINT_DELAY or None)
     except Exception as error:  # the broker's client raises many kinds; none may harm the committed deed
         _broker.begin()
         logger.warning("hint %s was not sent (%s); the sweep will find the row", task, error)
