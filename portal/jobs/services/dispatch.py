@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from portal.core import metrics
 from portal.jobs.services import errands
 from portal.jobs.services.errands import Errand, NotBegun, Outcome
 from portal.jobs.services.settle import settle, settle_all
@@ -52,4 +53,6 @@ def _batches(deadline: float) -> Iterator[list[Errand]]:
 def _write_down(under_way: list[tuple[Errand, "Future[Outcome]"]]) -> int:
     done = [(errand, future.result()) for errand, future in under_way]
     settle_all(done)
-    return sum(not isinstance(outcome, NotBegun) for _, outcome in done)
+    count = sum(not isinstance(outcome, NotBegun) for _, outcome in done)
+    metrics.JOBS_SWEPT.inc(count)
+    return count
