@@ -101,6 +101,8 @@ INGEST_RECORDS = _counter(
 LIVE_VIEWERS = _gauge(
     "beamtime_live_viewers", "Open live connections, by their way and by what they tell of.", "transport", "subject"
 )
+for _way in (("websocket", "job"), ("websocket", "team"), ("websocket", "log"), ("events", "log")):
+    LIVE_VIEWERS.labels(*_way)
 LIVE_FRAMES = _counter("beamtime_live_frames_total", "Frames sent to viewers.", "transport", ("websocket", "events"))
 LIVE_SKIPS = _counter("beamtime_live_skips_total", "Times that a viewer too slow for a log was taken to its end.")
 LIVE_SKIPPED_LINES = _counter("beamtime_live_skipped_lines_total", "Lines that such viewers were told they skip.")

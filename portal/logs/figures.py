@@ -18,7 +18,7 @@ def unproved() -> Unproved:
     """One query."""
     rows = Stream.objects.filter(sealed_at=None, expired_at=None)
     ended = Q(completed_at__isnull=False)
-    return Unproved(**rows.aggregate(open=Count("*", filter=~ended), unsealed=Count("*", filter=ended)))
+    return Unproved(**rows.aggregate(open=Count("pk", filter=~ended), unsealed=Count("pk", filter=ended)))
 
 
 def gaps_by_cause() -> dict[str, int]:

@@ -4,6 +4,7 @@ In front of Django, because a scraper asks a pod by its address, which is no hos
 ever opens it. Without a token in the settings there is no such address.
 """
 
+import asyncio
 import hmac
 import logging
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ from portal.logs import figures as logs
 logger = logging.getLogger(__name__)
 
 PATH = "/metrics"
+# Seconds that the database has; Prometheus waits for ten.
+PATIENCE = 5.0
 _SCHEME = b"bearer "
 
 
@@ -44,9 +47,7 @@ def with_metrics(pages: Any) -> Any:
             await _answer(send, 401, words, **{"www-authenticate": "Bearer"})
         else:
             encode, kind = choose_encoder(headers.get(b"accept", b"").decode("latin-1"))
-            # In a thread of its own, so that no page waits for a scrape, nor a scrape for a page.
-            body = await sync_to_async(_scrape, thread_sensitive=False)(encode)
-            await _answer(send, 200, body, kind=kind)
+            await _answer(send, 200, encode(Everything(await _figures_in_time())), kind=kind)
 
     return application
 
@@ -57,11 +58,21 @@ def _may(given: bytes) -> bool:
     return given[: len(_SCHEME)].lower() == _SCHEME and hmac.compare_digest(token, known)
 
 
-def _scrape(encode: Any) -> bytes:
+async def _figures_in_time() -> list[Metric]:
+    """Of a database that hangs no figures: a scraper that waited would get nothing of the process either."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            # In a thread of its own, so that no page waits for a scrape, nor a scrape for a page.
+            return await sync_to_async(_with_connection, thread_sensitive=False)()
+    except TimeoutError:
+        logger.warning("metrics: the database does not answer in time")
+        return [_up(False)]
+
+
+def _with_connection() -> list[Metric]:
     close_old_connections()
     try:
-        body: bytes = encode(Everything())
-        return body
+        return figures()
     finally:
         close_old_connections()
 
@@ -76,24 +87,26 @@ async def _answer(send: Any, status: int, body: bytes, *, kind: str = "text/plai
 class Everything:
     """What a scrape of a web process gets, as the library's encoders take it."""
 
+    def __init__(self, found: list[Metric]) -> None:
+        self._figures = found
+
     def collect(self) -> Iterator[Metric]:
         yield from metrics.REGISTRY.collect()
-        yield from figures()
+        yield from self._figures
 
 
-def figures() -> Iterator[Metric]:
+def figures() -> list[Metric]:
     """Facts of the database, the same from every web process. Seven queries, however much there is."""
-    up = GaugeMetricFamily(
-        "beamtime_database_up", "1 while the database answers; without it the figures below are missing."
-    )
     try:
-        found = list(_figures(now()))
+        return [_up(True), *_figures(now())]
     except DatabaseError as error:
         logger.warning("metrics: the database does not answer (%s)", error)
-        found = []
-    up.add_metric([], float(bool(found)))
-    yield up
-    yield from found
+        return [_up(False)]
+
+
+def _up(answers: bool) -> Metric:
+    what = "1 while the database answers; without it the figures below are missing."
+    return _one("beamtime_database_up", what, float(answers))
 
 
 def _figures(moment: datetime) -> Iterator[Metric]:
