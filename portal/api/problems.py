@@ -9,7 +9,7 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from portal.core.errors import Conflicting, Forbidden, Gone, Missing, Problem, Refused, Unavailable
+from portal.core.errors import Conflicting, Corrupt, Forbidden, Gone, Missing, Problem, Refused, Unavailable
 
 MEDIA_TYPE = "application/problem+json"
 NOT_FOUND = "This does not exist, or it is not open to you."
@@ -26,23 +26,29 @@ _TITLES = {
     415: "Unsupported media type",
     422: "Refused",
     429: "Too many requests",
+    500: "Damaged",
     503: "Not reachable now",
 }
 
 
 def problem(
-    code: int, detail: str, problems: tuple[Problem, ...] = (), headers: Mapping[str, str] | None = None
+    http: int,
+    detail: str,
+    problems: tuple[Problem, ...] = (),
+    headers: Mapping[str, str] | None = None,
+    **members: str,
 ) -> Response:
-    """One problem document. `errors` holds every field that is wrong, with its path."""
+    """One problem document. `errors` holds every field that is wrong, with its path; `members` go beside it."""
     body: dict[str, Any] = {
         "type": "about:blank",
-        "title": _TITLES.get(code, "Error"),
-        "status": code,
+        "title": _TITLES.get(http, "Error"),
+        "status": http,
         "detail": detail,
+        **members,
     }
     if problems:
         body["errors"] = [{"field": p.field, "message": p.message, "code": p.code} for p in problems]
-    return Response(body, status=code, headers=dict(headers or {}), content_type=MEDIA_TYPE)
+    return Response(body, status=http, headers=dict(headers or {}), content_type=MEDIA_TYPE)
 
 
 def problem_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
@@ -63,6 +69,9 @@ def _translate(error: Exception) -> Response | None:
             return problem(status.HTTP_410_GONE, str(error))
         case Unavailable():
             return problem(status.HTTP_503_SERVICE_UNAVAILABLE, str(error), headers={"Retry-After": "10"})
+        case Corrupt():
+            # Not what asking again could mend: `code` tells it from a failure of the server's.
+            return problem(status.HTTP_500_INTERNAL_SERVER_ERROR, str(error), code="damaged")
         case Missing() | Http404():
             return problem(status.HTTP_404_NOT_FOUND, NOT_FOUND)
         case TooManyFieldsSent():

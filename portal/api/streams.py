@@ -13,6 +13,7 @@ from portal.api.base import View
 from portal.api.parsing import whole_number
 from portal.api.serializers import LinesSerializer, StreamSerializer
 from portal.core.errors import Gone
+from portal.logs import export
 from portal.logs import selectors as logs
 
 _LAST = 10**15
@@ -59,11 +60,17 @@ class StreamLines(View):
 class StreamDownload(View):
     @extend_schema(responses={(200, "text/plain"): OpenApiTypes.BINARY})
     def get(self, request: Request, stream_id: str) -> StreamingHttpResponse:
-        """The text byte for byte, as the container wrote it."""
+        """The text byte for byte, as the container wrote it.
+
+        Of a complete log `Content-Length` says how long it is, and once it is sealed `Repr-Digest` (RFC 9530) its
+        SHA-256, so that a client can prove what it got.
+        """
         stream = logs.stream_for(self.me(), stream_id)
         if stream.expired_at is not None:
             raise Gone(logs.expired_words(stream))
-        answer = StreamingHttpResponse(logs.content_async(stream), content_type="text/plain; charset=utf-8")
+        answer = StreamingHttpResponse(
+            logs.download(stream), content_type="text/plain; charset=utf-8", headers=export.proof(stream)
+        )
         answer["Content-Disposition"] = f'attachment; filename="{stream.pod_name}-{stream.container}.log"'
         answer["X-Content-Type-Options"] = "nosniff"
         return answer

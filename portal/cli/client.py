@@ -33,6 +33,8 @@ class Portal:
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise Away(f"{self._address} cannot be reached ({error or type(error).__name__})") from error
+        if status == 500 and (words := _damaged(body)):
+            raise Trouble(words)
         if status >= 500 or status in (408, 429):
             raise Away(f"{self._address} answered {status}")
         try:
@@ -55,6 +57,17 @@ class Portal:
         self._line.request("GET", self._root + path, headers=self._headers)
         answer = self._line.getresponse()
         return answer.status, answer.read()
+
+
+def _damaged(body: bytes) -> str:
+    """What the portal says of a log whose stored copy is damaged, which asking again does not mend; "" of all else."""
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        return ""
+    if not isinstance(answer, dict) or answer.get("code") != "damaged":
+        return ""
+    return str(answer.get("detail") or "The log's stored copy is damaged.")
 
 
 def _words(status: int, answer: Any) -> str:

@@ -70,7 +70,8 @@ class Backend(Protocol):
     def read_log(self, ref: ContainerRef, *, since: datetime | None, follow: bool) -> AsyncIterator[bytes]:
         """Bytes of the log endpoint with time stamps: `<RFC 3339 nanoseconds> <text>\\n` per record.
 
-        `since` is cut to whole seconds, so the whole second is sent again. Raises `LogGone`, `PassingError`.
+        `since` is cut to whole seconds, so the whole second is sent again. Raises `LogGone`, `LineBroken` and
+        `PassingError`.
         """
 
     async def log_head(self, ref: ContainerRef) -> bytes | None:

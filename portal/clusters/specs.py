@@ -278,6 +278,14 @@ class PassingError(ClusterError):
         self.retry_after = retry_after
 
 
+class LineBroken(PassingError):
+    """The connection of a log broke; `silent`: it was given up because nothing came any more."""
+
+    def __init__(self, message: str, *, silent: bool = False) -> None:
+        super().__init__(message)
+        self.silent = silent
+
+
 class PermanentError(ClusterError):
     """It will never work as asked: the cluster refused. `reason` is Kubernetes' own word."""
 

@@ -109,6 +109,19 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "What collectors on the nodes say to deliver logs, comma-separated; empty: none may deliver.",
     ),
+    Setting(
+        "BEAMTIME_METRICS_TOKEN",
+        "secret",
+        "",
+        "What Prometheus says to read `/metrics` of web; empty: there is no such address.",
+    ),
+    Setting(
+        "BEAMTIME_METRICS_PORT",
+        "number",
+        "0",
+        "Port on which watch and worker show their metrics, without a token; 0: on none.",
+    ),
+    Setting("BEAMTIME_METRICS_HOST", "text", "127.0.0.1", "The address that this port is bound to."),
     Setting("BEAMTIME_LOG_LEVEL", "text", "INFO", "Level of the portal's own log."),
 )
 

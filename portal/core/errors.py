@@ -45,5 +45,9 @@ class Gone(BeamtimeError):
     """It was there and was given up by a rule. The message says when and by which."""
 
 
+class Corrupt(BeamtimeError):
+    """What is stored is not what was stored once, and only an operator can mend that. The message says what and how."""
+
+
 class Unavailable(BeamtimeError):
     """What is asked for cannot be reached now; nothing is lost. The message says what, and when to try again."""

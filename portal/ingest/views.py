@@ -16,6 +16,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
+from portal.core import metrics
 from portal.core.errors import Unavailable
 from portal.ingest.otlp import Malformed, delivery_of
 from portal.logs.services import ingest
@@ -31,6 +32,12 @@ _LATER = "5"
 @require_POST
 def logs(request: HttpRequest) -> JsonResponse:
     """Keep what a collector delivers."""
+    answer = _answer(request)
+    metrics.INGEST_REQUESTS.labels(str(answer.status_code)).inc()
+    return answer
+
+
+def _answer(request: HttpRequest) -> JsonResponse:
     if not _may(request):
         return _refusal(401, "Send: Authorization: Bearer <one of BEAMTIME_INGEST_TOKENS>.")
     if request.content_type != "application/json":
@@ -45,6 +52,8 @@ def logs(request: HttpRequest) -> JsonResponse:
     except OperationalError:
         return _later(503, "The database does not answer. Nothing of this was taken.")
     rejected = delivery.strange + strange
+    metrics.INGEST_RECORDS.labels("refused").inc(rejected)
+    metrics.INGEST_RECORDS.labels("accepted").inc(sum(map(len, delivery.records.values())) - strange)
     if not rejected:
         return JsonResponse({"partialSuccess": {}})
     words = "These are no lines of containers of this portal's jobs in this cluster."

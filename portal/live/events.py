@@ -27,6 +27,7 @@ _STATUS = {
     Close.NOT_FOUND: 404,
     Close.TOO_MUCH: 413,
     Close.TOO_MANY: 429,
+    Close.DAMAGED: 500,
 }
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),

@@ -14,8 +14,8 @@ from enum import IntEnum
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
-from portal.core import bus
-from portal.core.errors import Missing, Unavailable
+from portal.core import bus, metrics
+from portal.core.errors import Corrupt, Missing, Unavailable
 from portal.live import seats
 from portal.live.access import credentials_of, identify
 from portal.live.asgi import Application, Receive, Scope, Send
@@ -44,6 +44,7 @@ class Close(IntEnum):
     NOT_FOUND = 4404
     TOO_MUCH = 4413
     TOO_MANY = 4429
+    DAMAGED = 4500
 
 
 WORDS = {
@@ -55,6 +56,7 @@ WORDS = {
     Close.NOT_FOUND: "Not found.",
     Close.TOO_MUCH: "This is a place to listen: send less.",
     Close.TOO_MANY: f"At most {seats.MOST} live connections at a time.",
+    Close.DAMAGED: "This log's stored copy is damaged; an administrator can see which with manage.py check_logs.",
 }
 
 
@@ -74,6 +76,8 @@ class Socket(ABC):
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._receive, self._raw_send = receive, send
         self._credentials = credentials_of(scope)
+        self._transport = "events" if scope["type"] == "http" else "websocket"
+        self._sent = metrics.LIVE_FRAMES.labels(self._transport)
         self.key: str = scope["url_route"]["kwargs"].get("key", "")
         self.query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
 
@@ -104,6 +108,7 @@ class Socket(ABC):
     async def send_text(self, text: str) -> None:
         """One frame; waits while the client is slow, which is what bounds the memory."""
         await self._raw_send({"type": "websocket.send", "text": text})
+        self._sent.inc()
 
     # --- the course of a connection --------------------------------------------------------------------------------
 
@@ -119,6 +124,8 @@ class Socket(ABC):
             await self._close(end.code)
         except Unavailable:
             await self._close(Close.TRY_AGAIN)
+        except Corrupt:
+            await self._close(Close.DAMAGED)
         except OSError:
             # The client went away while something was sent to it.
             return
@@ -133,7 +140,8 @@ class Socket(ABC):
         if not seats.take(user.pk):
             raise Closing(Close.TOO_MANY)
         try:
-            await self._with_subject(user)
+            with metrics.LIVE_VIEWERS.labels(self._transport, self.noun).track_inprogress():
+                await self._with_subject(user)
         finally:
             seats.give_back(user.pk)
 

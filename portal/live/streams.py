@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from portal.core import bus
+from portal.core import bus, metrics
 from portal.live import reads
 from portal.live.socket import Close, Closing, Socket
 from portal.live.threads import in_thread
@@ -47,6 +47,8 @@ class StreamSocket(Socket):
         """For a viewer that asked for it: where to go on once it is more than `BEHIND_BYTES` behind. It is told."""
         end = await in_thread(reads.skip_to, subject, position)
         if end > position:
+            metrics.LIVE_SKIPS.inc()
+            metrics.LIVE_SKIPPED_LINES.inc(end - position)
             await self.send_text(f'{{"type":"skipped","from":{position},"to":{end}}}')
         return end
 

@@ -1,5 +1,6 @@
 """Logs as files: one compressed, or all of a job in one archive. Streamed: a portion is all that is held at once."""
 
+import base64
 import io
 import re
 import tarfile
@@ -20,6 +21,19 @@ async def gzipped(portions: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         if packed := packer.compress(portion):
             yield packed
     yield packer.flush()
+
+
+def proof(stream: Stream) -> dict[str, str]:
+    """Headers of a plain download of the whole text: how long it will be, and its digest once the log is sealed.
+
+    https://www.rfc-editor.org/rfc/rfc9530.html#name-the-repr-digest-field; nobody between may change the bytes.
+    """
+    headers = {"Cache-Control": "private, no-transform"}
+    if stream.completed_at is not None:
+        headers["Content-Length"] = str(stream.bytes)
+    if stream.completed_at is not None and stream.sha256:
+        headers["Repr-Digest"] = f"sha-256=:{base64.b64encode(bytes.fromhex(stream.sha256)).decode()}:"
+    return headers
 
 
 def file_name(stream: Stream) -> str:

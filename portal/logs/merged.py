@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from portal.core.errors import Problem, Refused
+from portal.logs.damage import told
 from portal.logs.models import Stream
 from portal.logs.policy import decode
 from portal.logs.policy.errors import level_of
-from portal.logs.store import store
+from portal.logs.store import Damaged, store
 
 MOST_LINES = 2000
 MOST_STREAMS = 512
@@ -77,7 +78,7 @@ def merged(
     """At most `limit` lines behind the cursor, or `backward` before it; without one from the start, or from the end.
 
     With a `level` there may be fewer although more follow: looking takes a second at most. Raises `Refused`,
-    `Unavailable`.
+    `Unavailable`, `Corrupt`, `Gone` if a text expires meanwhile.
     """
     ends = [stream.next_line for stream in streams]
     start = unpack(cursor, streams) if cursor is not None else (ends if backward else [1] * len(streams))
@@ -112,8 +113,6 @@ def _forward(streams: Sequence[Stream], places: list[int], ends: Sequence[int], 
         stream, position, latest = streams[index], places[index], 0
         while position < ends[index] and stream.expired_at is None:
             lines = _read(stream, index, position, min(share, ends[index] - position))
-            if not lines:
-                return
             for line in lines:
                 # A time that goes back does not take its line in front of lines that were written before it.
                 latest = max(latest, line.time_ns)
@@ -135,7 +134,7 @@ def _backward(streams: Sequence[Stream], places: list[int], share: int) -> Itera
         while end > 1 and stream.expired_at is None:
             low = max(1, end - share)
             lines = _read(stream, index, low, end - low)
-            while lines and lines[-1].n < end - 1:  # long lines fill a page early
+            while lines[-1].n < end - 1:  # long lines fill a page early
                 lines += _read(stream, index, lines[-1].n + 1, end - 1 - lines[-1].n)
             for line in reversed(lines):
                 earliest = min(earliest, line.time_ns)
@@ -153,7 +152,10 @@ def _key(entry: tuple[int, int, MergedLine]) -> tuple[int, int]:
 
 
 def _read(stream: Stream, index: int, first: int, limit: int) -> list[MergedLine]:
-    records = store().read(stream.pk, first=first, limit=limit, max_bytes=_BYTES, sealed_line=stream.sealed_line)
+    with told(stream.pk):
+        records = store().read(stream.pk, first=first, limit=limit, max_bytes=_BYTES, sealed_line=stream.sealed_line)
+        if not records:
+            raise Damaged(f"line {first} of stream {stream.pk} is not in the store")
     found = []
     for n, record in enumerate(records, first):
         text = decode(record.text)

@@ -11,13 +11,15 @@ from uuid import UUID
 
 from django.core.cache import cache
 
-from portal.core.errors import Gone
+from portal.core.errors import Corrupt, Gone
+from portal.logs.damage import told
 from portal.logs.models import Stream
 from portal.logs.policy import display_text
 from portal.logs.policy.errors import ERRORS
 from portal.logs.policy.patterns import Pattern, visible, visible_text
 from portal.logs.selectors import expired_words, lines
-from portal.logs.store import store
+from portal.logs.store import Damaged, store
+from portal.logs.store.portion import lines_in
 
 Direction = Literal["forward", "backward"]
 MOST_HITS = 5000
@@ -58,7 +60,9 @@ class _Look:
     found: Found
 
     def over(self, stream_id: UUID) -> None:
+        reached: tuple[int, bytes] = self.first, b""
         for start, raw in store().scan(stream_id, self.first):
+            reached = start, raw
             data, line = visible(raw), start
             # The portion that holds the first line may begin before it.
             if start < self.first:
@@ -68,6 +72,8 @@ class _Look:
                 return
             if self.portion(line, data):
                 return
+        if reached[0] + lines_in(reached[1]) < self.end:
+            raise Damaged(f"the text ends behind line {reached[0]}, the stream before line {self.end}")
 
     def portion(self, line: int, data: bytes) -> bool:
         """Look through one portion; True once the pass is at its end."""
@@ -108,7 +114,8 @@ def search(
 ) -> Found:
     """Hits from line `first` on, or from it back to line 1: at most `limit`, for about `budget_seconds`.
 
-    `limit` 0 counts only. Ask again from `next` until it is None. Raises `Gone` once it has expired, `Unavailable`.
+    `limit` 0 counts only. Ask again from `next` until it is None. Raises `Gone` once it has expired, `Unavailable`,
+    `Corrupt`.
     """
     end, expired_at = Stream.objects.values_list("next_line", "expired_at").get(pk=stream.pk)
     if expired_at is not None:
@@ -116,10 +123,11 @@ def search(
         raise Gone(expired_words(stream))
     found = Found(lines=end - 1)
     look = _Look(pattern, max(first, 1), end, limit, clock() + budget_seconds, clock, found)
-    if direction == "backward":
-        _backward(stream.pk, look, top=min(first, end - 1))
-    elif first < end:
-        look.over(stream.pk)
+    with told(stream.pk):
+        if direction == "backward":
+            _backward(stream.pk, look, top=min(first, end - 1))
+        elif first < end:
+            look.over(stream.pk)
     return found
 
 
@@ -141,6 +149,8 @@ def _backward(stream_id: UUID, look: "_Look", *, top: int) -> None:
         if look.deadline is not None and look.clock() > look.deadline:
             found.next = top or None
             return
+    if top > 0:
+        raise Damaged(f"the text begins behind line {top}")
 
 
 def _line_end(data: bytes, position: int) -> int:
@@ -169,7 +179,8 @@ def marks(stream: Stream, pattern: Pattern, *, first: int, end: int) -> dict[int
 def opening_line(stream: Stream, *, budget_seconds: float = 0.3) -> int | None:
     """The line at which the log of something that failed is opened: its first error, None without one.
 
-    In a log too long to look through in that time: the last error near its end. Kept once the log is complete.
+    In a log too long to look through in that time: the last error near its end. Kept once the log is complete. None
+    too where a part of its stored copy is damaged: the rest may be read all the same.
     """
     key = f"log-opening:{stream.pk}:{stream.next_line}"
     if stream.expired_at is not None:
@@ -177,10 +188,13 @@ def opening_line(stream: Stream, *, budget_seconds: float = 0.3) -> int | None:
     kept = cache.get(key) if stream.completed_at else None
     if kept is not None:
         return kept or None
-    found = search(stream, ERRORS, first=1, limit=1, budget_seconds=budget_seconds)
-    if not found.hits and found.next is not None:
-        last = stream.next_line - 1
-        found = search(stream, ERRORS, first=last, direction="backward", limit=1, budget_seconds=budget_seconds)
+    try:
+        found = search(stream, ERRORS, first=1, limit=1, budget_seconds=budget_seconds)
+        if not found.hits and found.next is not None:
+            last = stream.next_line - 1
+            found = search(stream, ERRORS, first=last, direction="backward", limit=1, budget_seconds=budget_seconds)
+    except Corrupt:
+        return None
     line = found.hits[0] if found.hits else None
     if stream.completed_at:
         cache.set(key, line or 0, _CACHED_SECONDS)

@@ -8,9 +8,9 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db.models import QuerySet
 
-from portal.core.errors import Gone, Missing, Unavailable
+from portal.core.errors import Corrupt, Gone, Missing, Unavailable
 from portal.jobs.models import Job
-from portal.logs import policy
+from portal.logs import damage, policy
 from portal.logs.models import Gap, Retention, Stream
 from portal.logs.policy import decode, gap_words
 from portal.logs.specs import Line, Page, Record
@@ -44,7 +44,7 @@ def lines(stream: Stream, first: int, limit: int) -> Page:
     """Lines from number `first` on, at most `limit` and at most `MOST_LINES`. Two queries, three for sealed lines.
 
     The page may hold fewer (long lines); `next` is where to go on. Beyond the end it is empty, and if the text has
-    expired: then it says so. Raises `Unavailable` if sealed lines lie in a place that does not answer, `Damaged` if
+    expired: then it says so. Raises `Unavailable` if sealed lines lie in a place that does not answer, `Corrupt` if
     they are not what was sealed.
     """
     row = Stream.objects.values_list("next_line", "completed_at", "open_text", "sealed_line", "expired_at").get(
@@ -56,8 +56,9 @@ def lines(stream: Stream, first: int, limit: int) -> Page:
     first = min(max(first, 1), end)
     wanted = min(max(limit, 0), MOST_LINES, end - first)
     try:
-        records = _read(stream.pk, first, wanted, sealed_line)
-    except (Gone, Unavailable, Damaged):
+        with damage.told(stream.pk):
+            records = _read(stream.pk, first, wanted, sealed_line)
+    except (Gone, Unavailable, Corrupt):
         if Stream.objects.filter(pk=stream.pk, expired_at__isnull=False).exists():
             return _expired_page(stream, first)
         raise
@@ -100,24 +101,39 @@ def tail(stream: Stream, n: int) -> Page:
 def content(stream: Stream) -> Iterator[bytes]:
     """The whole text, byte for byte as the container wrote it, in portions of at most about 256 KiB.
 
-    Ends early by raising only: `Gone` if the text has expired, before or meanwhile; `Unavailable`; `Damaged`.
+    Ends early by raising only: `Gone` if the text has expired, before or meanwhile; `Unavailable`; `Corrupt`.
     """
     size, expired_at = Stream.objects.values_list("bytes", "expired_at").get(pk=stream.pk)
     given = 0
-    if expired_at is None:
-        for portion in store().content(stream.pk):
-            given += len(portion)
-            yield portion
-    if given < size:
-        stream.refresh_from_db()
-        if stream.expired_at is None:
-            raise Damaged(f"only {given} of the {size} bytes of stream {stream.pk} are in the store")
-        raise Gone(expired_words(stream))
+    with damage.told(stream.pk):
+        if expired_at is None:
+            for portion in store().content(stream.pk):
+                given += len(portion)
+                yield portion
+        if given < size:
+            stream.refresh_from_db()
+            if stream.expired_at is None:
+                raise Damaged(f"only {given} of the {size} bytes of stream {stream.pk} are in the store")
+            raise Gone(expired_words(stream))
 
 
-async def content_async(stream: Stream) -> AsyncIterator[bytes]:
-    """The same, for a server that must not read a whole log into memory before it sends the first byte."""
+def download(stream: Stream) -> AsyncIterator[bytes]:
+    """The same, for a server that must not read a whole log into memory before it sends the first byte.
+
+    That byte is read here and now, so what keeps a log from being read is raised while an answer can still say so.
+    """
     portions = content(stream)
+    return _from(next(portions, b""), portions)
+
+
+def content_async(stream: Stream) -> AsyncIterator[bytes]:
+    """The same without a look ahead, for who is on an event loop."""
+    return _from(b"", content(stream))
+
+
+async def _from(first: bytes, portions: Iterator[bytes]) -> AsyncIterator[bytes]:
+    if first:
+        yield first
     while (portion := await sync_to_async(_next)(portions)) is not None:
         yield portion
 
@@ -129,19 +145,6 @@ def _next(portions: Iterator[bytes]) -> bytes | None:
 def newest_first(stream_id: UUID) -> Iterator[Record]:
     """The stored lines, the last one first. One by one, because a second may hold a million lines."""
     return store().backwards(stream_id)
-
-
-def stored_since(stream_id: UUID, time_ns: int, *, slack_ns: int) -> Iterator[Record]:
-    """The stored lines with a time of at least `time_ns`, the last one first: those that a resumed read repeats.
-
-    Times of two pipes may be out of order by a little, so the search goes back until `slack_ns` before that time. One
-    by one, because a second may hold a million lines.
-    """
-    for record in store().backwards(stream_id):
-        if record.time_ns < time_ns - slack_ns:
-            return
-        if record.time_ns >= time_ns:
-            yield record
 
 
 def unfinished_in(cluster: str) -> QuerySet[Stream]:

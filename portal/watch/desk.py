@@ -77,3 +77,11 @@ async def wait_for(event: asyncio.Event, seconds: float) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+async def wait_for_any(*events: asyncio.Event, seconds: float) -> None:
+    """Sleep, but no longer than until the first of the events."""
+    tasks = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()

@@ -17,11 +17,11 @@ from portal.core.leases import Fence, FencedOff
 from portal.logs import services
 from portal.logs.models import Cause, Source, Stream
 from portal.logs.policy.stamps import stamp
-from portal.watch import history, standby
-from portal.watch.desk import DATABASE_DOWN, Backoff, Desk, wait_for
+from portal.watch import history, standby, tally
+from portal.watch.desk import DATABASE_DOWN, Backoff, Desk, wait_for, wait_for_any
 from portal.watch.inlet import Inlet
 from portal.watch.overlap import Stored
-from portal.watch.reading import COMPARED_BYTES, Reading, Stale
+from portal.watch.reading import COMPARED_BYTES, Reading
 from portal.watch.seams import NANO, Jump, Seams
 from portal.watch.slots import Slots
 
@@ -75,7 +75,7 @@ class Follower:
         self._job_id, self._attempt, self._pod_index = job_id, attempt, pod_index
         self._backend, self._desk, self._slots = backend, desk, slots
         self._fence, self._stop = fence, stop
-        self._backoff = Backoff()
+        self._backoff, self._connections = Backoff(), tally.Connections()
         self._started_ns = None if started_at is None else int(started_at.timestamp()) * NANO
         self._look_every, self._clock = look_every, clock
         self._seams = Seams()
@@ -96,7 +96,7 @@ class Follower:
             except IntegrityError:
                 logger.warning("watch: pod %s names job %s, which does not exist here", self.ref.pod, self._job_id)
                 return True
-            except Stale:
+            except tally.Stale:
                 logger.info("watch: somebody else wrote to the log of %s; reading on from there", self.ref.pod)
                 then = _Next.AFTER_A_PAUSE
             except (ClusterError, *DATABASE_DOWN) as error:
@@ -140,7 +140,8 @@ class Follower:
         if stream.completed_at is not None:
             return _Next.DONE
         if stream.source == Source.COLLECTOR:
-            await self._stand_by(stream)
+            with tally.being("standing_by"):
+                await self._stand_by(stream)
             return _Next.AT_ONCE
         async with self._slots:
             # Others may have had the places for a while.
@@ -149,12 +150,14 @@ class Follower:
             # The log of a pod that is being deleted is read once more as soon as its end has come, while there is time.
             final = ended or (self.deleting.is_set() and self._seen_to_end)
             try:
-                added, closed = await self._read(stream, final=final)
+                with self._connections.one():
+                    added, closed = await self._read(stream, final=final)
             except LogGone as error:
                 if error.passing and not self.gone:
                     raise
                 await self._complete(stream, missing=None if self._read_again else Cause.DELETED)
                 return _Next.DONE
+        self._connections.left(closed=closed, ended=self.ended.is_set() or self.deleting.is_set())
         if added:
             self._backoff.reset()
         # A clean end of the stream proves nothing: a container that has ended is read again until that adds nothing.
@@ -175,10 +178,8 @@ class Follower:
         if self.deleting.is_set() and not self.gone:
             seconds = min(seconds, HURRY)
         events = [event for event in (self.ended, self.deleting) if not event.is_set()]
-        tasks = [asyncio.ensure_future(event.wait()) for event in (self._stop, *events)]
-        await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
+        with tally.being("pausing"):
+            await wait_for_any(self._stop, *events, seconds=seconds)
 
     async def _read(self, stream: Stream, *, final: bool) -> tuple[int, bool]:
         """(lines added, whether the endpoint closed the stream). Stores what came, also where the read breaks off."""

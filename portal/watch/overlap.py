@@ -6,7 +6,7 @@ wrong after a rotation, so the records themselves are compared, in order.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from portal.logs.models import Cause
@@ -29,13 +29,6 @@ class Stored(NamedTuple):
 def key_of(record: Record) -> int:
     """Sixty-four bits that name a time and a text, in this process only."""
     return hash(record) & 0xFFFF_FFFF_FFFF_FFFF
-
-
-def keys_of(backwards: Iterable[Record]) -> "array[int]":
-    """Eight bytes for each line, in order; the lines come the last one first, and are not kept."""
-    keys = array("Q", (key_of(record) for record in backwards))
-    keys.reverse()
-    return keys
 
 
 class Overlap:

@@ -7,11 +7,12 @@ from array import array
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from portal.core import metrics
 from portal.core.leases import Fence
 from portal.logs import services
 from portal.logs.models import Cause, Stream
 from portal.logs.specs import Batch, Loss, Taken
-from portal.watch import history
+from portal.watch import history, tally
 from portal.watch.desk import DATABASE_DOWN, Backoff, Desk
 from portal.watch.overlap import Overlap, Stored
 from portal.watch.records import Parser
@@ -32,10 +33,6 @@ _CLOCK_SET_BACK = 1000
 
 # Asks where the present file begins. None: this backend has one file for ever; False: it could not be learnt.
 Look = Callable[[], Awaitable[bool | None]]
-
-
-class Stale(Exception):
-    """The stream's cursor is not where this reader left it: somebody else wrote to it."""
 
 
 class Reading:
@@ -113,7 +110,7 @@ class Reading:
         self.due = asyncio.get_running_loop().time()
 
     async def store(self) -> None:
-        """Store what is there; waits for a database that is down. Raises `Stale`, `FencedOff`."""
+        """Store what is there; waits for a database that is down. Raises `tally.Stale`, `FencedOff`."""
         if len(self._waiting):
             await self._admit(Batch.of(()), last=True)
         self.due = None
@@ -212,6 +209,7 @@ class Reading:
             return None
         stored, index = found
         logger.info("watch: the log endpoint sends %s lines of %s again", len(stored.keys), self._stream_id)
+        metrics.LOG_REPEATS.inc()
         self._overlap = Overlap(stored, cause=Cause.SKIPPED)
         return index
 
@@ -279,10 +277,11 @@ class Reading:
                 logger.warning("watch: lines wait for the database (%s)", error)
                 await asyncio.sleep(backoff.pause())
         if not taken:
-            raise Stale
+            raise tally.Stale
         if taken is Taken.STORED:
             self._next_line += len(batch)
             self.added += len(batch)
+            tally.stored(batch, size=self._size, now_ns=self._clock())
         self._times, self._texts, self._size, self._losses = array("q"), [], 0, []
 
 

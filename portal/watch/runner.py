@@ -8,6 +8,7 @@ from django.conf import settings
 
 from portal.clusters.gateway import Backend, backend_of
 from portal.clusters.models import Cluster
+from portal.core import metrics
 from portal.core.leases import Fence, FencedOff
 from portal.jobs import selectors as jobs
 from portal.usage import services as usage
@@ -42,9 +43,9 @@ async def run(cluster: str, stop: asyncio.Event) -> None:
             fence = await leadership.acquire(stop)
             if fence is None:
                 break
-            await _Term(cluster, backend, fence, facts_desk=desks["facts"], logs_desk=desks["logs"]).serve(
-                leadership, stop
-            )
+            term = _Term(cluster, backend, fence, facts_desk=desks["facts"], logs_desk=desks["logs"])
+            with metrics.WATCH_LEADING.track_inprogress():
+                await term.serve(leadership, stop)
     finally:
         await asyncio.gather(*(desk.close() for desk in desks.values()))
 

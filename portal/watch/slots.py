@@ -3,6 +3,8 @@
 import asyncio
 from types import TracebackType
 
+from portal.watch.tally import being
+
 
 class Slots:
     """`async with slots:` holds one of `places`. `crowded`: somebody waits, so a place held for long should be lent."""
@@ -18,7 +20,8 @@ class Slots:
     async def __aenter__(self) -> None:
         self._waiting += 1
         try:
-            await self._places.acquire()
+            with being("waiting"):
+                await self._places.acquire()
         finally:
             self._waiting -= 1
 

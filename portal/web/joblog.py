@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpRespons
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_GET
 
-from portal.core.errors import Unavailable
+from portal.core.errors import Corrupt, Unavailable
 from portal.jobs.models import Job, State
 from portal.logs import export
 from portal.logs import merged as together
@@ -67,7 +67,7 @@ def log_of(context: Mapping[str, Any], stream: Stream | None, first: int | None 
         if opening is not None:
             begin = max(1, min(begin, opening - _LINES_ABOVE))
         page = logs.lines(stream, begin, PAGE_LINES if first or opening else TAIL_LINES)
-    except Unavailable as error:
+    except (Corrupt, Unavailable) as error:
         return {"stream": stream, "instead": str(error), "first": 1, "next": 1, "gaps_json": "[]"}
     gaps = logs.gaps_of(stream)
     return {
@@ -127,7 +127,7 @@ def _merged(streams: Sequence[Stream]) -> dict[str, Any]:
     found = {"stream": streams[-1], "merged_streams": named}
     try:
         page = together.merged(ordered, cursor=None, limit=TAIL_LINES, backward=True)
-    except Unavailable as error:
+    except (Corrupt, Unavailable) as error:
         return found | {"instead": str(error), "merged": None}
     rows = [
         (
@@ -172,10 +172,18 @@ def job_download(request: HttpRequest, seat: Seat, job: Job, stream: UUID) -> Ht
         raise Http404
     if found.expired_at is not None:
         return HttpResponse(logs.expired_words(found), content_type="text/plain; charset=utf-8", status=410)
+    try:
+        text = logs.download(found)
+    except (Corrupt, Unavailable) as error:
+        status = 503 if isinstance(error, Unavailable) else 500
+        return HttpResponse(str(error), content_type="text/plain; charset=utf-8", status=status)
     name = f"{found.pod_name}-{found.container}.log"
     if request.GET.get("form") == "gzip":
-        return _attachment(export.gzipped(logs.content_async(found)), "application/gzip", f"{name}.gz")
-    return _attachment(logs.content_async(found), "text/plain; charset=utf-8", name)
+        return _attachment(export.gzipped(text), "application/gzip", f"{name}.gz")
+    answer = _attachment(text, "text/plain; charset=utf-8", name)
+    for header, value in export.proof(found).items():
+        answer[header] = value
+    return answer
 
 
 @require_GET

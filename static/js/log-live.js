@@ -71,7 +71,7 @@
     /** Code of the end, as in portal/live/README.md; `opened`: whether anything was heard. */
     lost(code, opened) {
       this.line = null;
-      if (this.over || code === 4400) return;
+      if (this.over || code === 4400 || code === 4500) return;
       if (code === 4403 || code === 4404) {
         this.log.gone();
         return;

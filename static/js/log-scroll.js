@@ -8,9 +8,21 @@
   const NEAR = 800; // pixels from the window's edge at which more is fetched
 
   Beamtime.LogScroll = class extends Beamtime.LogWindow {
+    /** Lines that cannot be had, although others can: said once, not at each turn of the wheel. */
+    refuse(words) {
+      if (!words || words === this.refusedWith || this.words.expired) return;
+      this.refusedWith = words;
+      Beamtime.toast?.(words);
+    }
+
     async read(from, limit) {
       const page = await json(`${this.words.linesUrl}?from=${from}&limit=${limit}`);
-      if (!page?.lines) return null;
+      if (!page?.lines) {
+        if (!page) return null;
+        this.refuse(page.refused.detail);
+        throw new Error(page.refused.detail); // so that nobody asks again at once
+      }
+      this.refusedWith = "";
       page.rows = page.lines.map((line) => [line.n, Date.parse(line.t), shown(line.text, this.words.wordsMore)]);
       this.known = Math.max(this.known, page.to);
       return page;

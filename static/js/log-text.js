@@ -115,7 +115,7 @@
       Beamtime.jobClosed?.();
       return null;
     }
-    if ([400, 410, 422, 503].includes(answer.status)) return { refused: await answer.json() };
+    if ([400, 410, 422, 500, 503].includes(answer.status)) return { refused: await answer.json() };
     if (!answer.ok) throw new Error(String(answer.status));
     return answer.json();
   }

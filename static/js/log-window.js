@@ -177,7 +177,8 @@
     /** The unfinished line in its place, or that nothing follows; only where the window reaches the end. */
     drawTail() {
       const atEnd = this.next === this.known;
-      if (this.known > 1 || this.open) this.empty?.remove();
+      // Why there are no lines, said by the page, stays until there are some.
+      if (this.rows.childElementCount || this.open || (this.known > 1 && !this.words.expired)) this.empty?.remove();
       else if (this.empty && this.complete && !this.words.expired) this.empty.textContent = this.words.wordsNone;
       if (this.open && atEnd && !this.complete) {
         const row = this.tail.querySelector(".is-open") || this.tail.appendChild(this.blank("is-open"));

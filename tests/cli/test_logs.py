@@ -13,6 +13,7 @@ from portal.logs.specs import Record
 from tests import factories
 from tests.cli.conftest import Command
 from tests.cli.wire import BreakingLine
+from tests.logs.stored import damage, sealed_lines, training_lines
 
 SECOND = 1_000_000_000
 
@@ -160,3 +161,14 @@ def test_login_keeps_address_and_token_for_their_owner_only(
     file = tmp_path / ".config" / "beamtime" / "config.toml"
     assert file.stat().st_mode & 0o777 == 0o600
     assert outcome(beamtime("logs", "last", BEAMTIME_ADDRESS="", BEAMTIME_TOKEN="")) == (0, ["one"], "")
+
+
+def test_a_damaged_log_is_named_and_not_asked_for_again(beamtime: Command, job: Job, stream: Stream) -> None:
+    sealed_lines(stream, training_lines(1000))
+    end(job, stream)
+    damage(stream)
+    code, lines, said = outcome(beamtime("logs", str(job.pk), "-f"))
+    assert (code, lines) == (1, [])
+    assert said == (
+        "beamtime: This log's stored copy is damaged; an administrator can see which with `manage.py check_logs`.\n"
+    )

@@ -12,12 +12,13 @@ from django.test import Client
 
 from portal.clusters.policy import attempt_of_pod
 from portal.jobs.models import Attempt, State
-from portal.logs import selectors, services
+from portal.logs import figures, selectors, services
 from portal.logs.models import Parcel, Source, Stream
 from portal.logs.services import ingest
 from portal.logs.specs import Record
 from portal.teams.models import Team, User
 from tests import factories
+from tests.support.metrics import counted
 
 TOKEN = "a token of the collectors"
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -269,3 +270,21 @@ def test_a_pod_s_name_says_whose_it_is() -> None:
         f"other-{hexadecimal}-1-abcde",
     ):
         assert attempt_of_pod(other) is None
+
+
+def test_the_operator_sees_what_was_delivered_and_how_it_was_answered(client: Client, attempt: Attempt) -> None:
+    names = [
+        ("beamtime_ingest_requests_total", {"status": "200"}),
+        ("beamtime_ingest_requests_total", {"status": "400"}),
+        ("beamtime_ingest_records_total", {"result": "accepted"}),
+        ("beamtime_ingest_records_total", {"result": "refused"}),
+    ]
+    before = [counted(name, **labels) for name, labels in names]
+    foreign = File(attempt)
+    foreign.path = foreign.path.replace(attempt.object_name, "somebody-elses-pod")
+    deliver(client, [*File(attempt).write("one", "two"), *foreign.write("not ours")])
+    assert deliver(client, [None]).status_code == 400  # type: ignore[list-item]
+    assert [counted(name, **labels) - was for (name, labels), was in zip(names, before, strict=True)] == [1, 1, 2, 1]
+    assert figures.parcels_waiting() == 1
+    number()
+    assert figures.parcels_waiting() == 0

@@ -9,11 +9,15 @@ from asgiref.sync import sync_to_async
 from portal.core import bus
 from portal.live import reads
 from portal.live import socket as module
+from portal.live.socket import WORDS, Close
 from portal.logs import selectors, services
 from portal.logs.models import Stream
 from portal.logs.specs import Record
 from tests import factories
 from tests.live.conftest import Dial, House, Wire, cookie
+from tests.logs.stored import damage, sealed_lines, training_lines
+from tests.support.metrics import counted
+from tests.watch.conftest import until
 
 pytestmark = pytest.mark.asyncio
 
@@ -206,3 +210,43 @@ async def test_case_13_markup_travels_as_text_and_a_nul_is_shown(house: House, d
     await write(stream, text)
     wire = await listen(dial, house, stream)
     assert (await wire.frame())["lines"][0][2] == text.replace("\0", "␀")
+
+
+async def test_a_damaged_log_ends_the_socket_with_a_reason_and_no_new_try(
+    house: House, dial: Dial, stream: Stream
+) -> None:
+    await sync_to_async(sealed_lines)(stream, training_lines(1000))
+    await sync_to_async(damage)(stream)
+    wire = await listen(dial, house, stream)
+    assert await wire.code() == 4500
+    assert wire.frames == []
+    assert len(WORDS[Close.DAMAGED].encode()) <= 123, "a WebSocket's reason is no longer than that"
+
+
+async def test_the_operator_sees_who_listens_and_what_was_sent_and_skipped(
+    house: House, dial: Dial, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("beamtime_live_skips_total", "beamtime_live_skipped_lines_total")
+
+    def viewers() -> float:
+        return counted("beamtime_live_viewers", transport="websocket", subject="log")
+
+    others, before = viewers(), [counted(name) for name in names]
+    sent = counted("beamtime_live_frames_total", transport="websocket")
+    monkeypatch.setattr(reads, "BEHIND_BYTES", 5000)
+    await write(stream, *[f"line {n:06}" for n in range(1, 3001)])
+    wire = await listen(dial, house, stream, "?skip=yes&from=1")
+    skipped = await wire.frame()
+    assert skipped["type"] == "skipped"
+    await wire.frame()
+    assert viewers() == others + 1
+    assert [counted(name) - was for name, was in zip(names, before, strict=True)] == [
+        1, skipped["to"] - skipped["from"]
+    ]  # fmt: skip
+    assert counted("beamtime_live_frames_total", transport="websocket") - sent == 2
+    await wire.leave()
+
+    async def gone() -> bool:
+        return viewers() == others
+
+    await until(gone)

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 from portal.logs import services
-from portal.logs.models import Stream
+from portal.logs.models import Segment, Stream
 from portal.logs.specs import Record
 
 SECOND = 1_000_000_000
@@ -39,3 +39,21 @@ def store_lines(stream: Stream, records: Sequence[Record], *, portion: int = 100
         assert services.append(stream_id=stream.pk, first_line=first + start, records=part)
     stream.refresh_from_db()
     return b"".join(record.text for record in records)
+
+
+def sealed_lines(stream: Stream, records: Sequence[Record]) -> bytes:
+    """A complete and sealed log of these records; their text."""
+    text = store_lines(stream, records)
+    services.complete(stream_id=stream.pk)
+    services.seal_stream(stream_id=stream.pk)
+    stream.refresh_from_db()
+    assert stream.sha256
+    return text
+
+
+def damage(stream: Stream, *, at: float = 0.0) -> None:
+    """Turn one bit of the log's first segment, near its beginning or further on (1.0: at its end)."""
+    segment = Segment.objects.filter(stream=stream).order_by("first_line")[0]
+    body = bytearray(bytes(segment.data or b""))
+    body[min(len(body) - 1, 100 + int(at * len(body)))] ^= 1
+    Segment.objects.filter(pk=segment.pk).update(data=bytes(body))

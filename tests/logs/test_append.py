@@ -72,7 +72,7 @@ def test_however_the_lines_come_they_read_the_same(job: Job, portions: list[list
     for chunk in Chunk.objects.filter(stream=stream):
         assert chunk.lines <= CHUNK_LINES
         assert chunk.lines == 1 or len(chunk.data) <= CHUNK_BYTES
-    assert [record.text for record in selectors.stored_since(stream.pk, 0, slack_ns=0)] == everything[::-1]
+    assert [record.text for record in selectors.newest_first(stream.pk)] == everything[::-1]
 
 
 def test_lines_that_come_one_by_one_are_kept_in_few_chunks(stream: Stream) -> None:

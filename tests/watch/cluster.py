@@ -11,9 +11,9 @@ from portal.clusters.specs import (
     ContainerRef,
     Created,
     JobSpec,
+    LineBroken,
     LogGone,
     ObjectRef,
-    PassingError,
     QueueSnapshot,
     TeamSpace,
 )
@@ -91,7 +91,7 @@ class FakeCluster:
                     part = data[start : start + self.portion]
                     if left is not None and len(part) >= left:
                         yield part[:left]
-                        raise PassingError("unexpected EOF")
+                        raise LineBroken("unexpected EOF")
                     left = None if left is None else left - len(part)
                     yield part
         finally:

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from portal.clusters.specs import ContainerRef, LogGone, PassingError
+from portal.clusters.specs import ContainerRef, LineBroken, LogGone
 from tests.watch.cluster import NOON_NS, FakeCluster, stamp
 
 SECOND = 1_000_000_000
@@ -127,7 +127,7 @@ class Kubelet(FakeCluster):
                         await self._changed.wait()
                     if reader.cut_after is not None and len(part) >= reader.cut_after:
                         yield part[: reader.cut_after]
-                        raise PassingError("unexpected EOF")
+                        raise LineBroken("unexpected EOF")
                     if reader.cut_after is not None:
                         reader.cut_after -= len(part)
                     yield part
@@ -149,7 +149,7 @@ class Kubelet(FakeCluster):
             if not follow or not found:
                 return
             if reader.cut_after is not None:
-                raise PassingError("unexpected EOF")
+                raise LineBroken("unexpected EOF")
             if reader.creations is None:
                 reader.creations = deque()
                 continue

@@ -1,5 +1,6 @@
 """Where a log opens, what is missing in it, and the views of several logs: whole without script."""
 
+import base64
 import gzip
 import io
 import tarfile
@@ -12,6 +13,7 @@ from portal.logs.models import Cause, Stream
 from portal.logs.services import note_gap
 from portal.teams.models import Team, User
 from tests.factories import Site
+from tests.logs.stored import damage, sealed_lines, training_lines
 from tests.web.job_stories import address, ago, ended, log_of, pod_of, runs, story
 from tests.web.pages import as_person, elements, html, words
 from tests.web.test_job_page_log import body
@@ -165,3 +167,44 @@ def test_an_archive_of_no_log_is_an_empty_one(site: Site, team: Team, member: Us
     answer = as_person(member).get(address(job, "log/archive/"))
     with tarfile.open(fileobj=io.BytesIO(body(answer)), mode="r:gz") as archive:
         assert [entry.name.split("/")[-1] for entry in archive] == ["INDEX.txt"]
+
+
+def test_a_page_with_a_damaged_log_says_so_and_who_can_look(site: Site, team: Team, member: User) -> None:
+    job = ended(site, team, member, State.FAILED)
+    stream = log_of(job, *(f"line {n}" for n in range(100)))
+    sealed_lines(stream, [])
+    damage(stream)
+    client = as_person(member)
+    for part in ("", "log/", "log/?view=merged"):
+        page = client.get(address(job, part))
+        assert page.status_code == 200
+        assert "This log's stored copy is damaged" in words(page)
+        assert "check_logs" in words(page)
+        assert rows(page) == []
+    for form in ("", "?form=gzip"):
+        answer = client.get(address(job, f"log/{stream.pk}/download/{form}"))
+        assert (answer.status_code, answer["Content-Type"]) == (500, "text/plain; charset=utf-8")
+        assert "stored copy is damaged" in html(answer)
+
+
+def test_the_end_of_a_log_is_shown_although_a_part_before_it_is_damaged(site: Site, team: Team, member: User) -> None:
+    job = ended(site, team, member, State.FAILED)
+    stream = log_of(job, "begin")
+    sealed_lines(stream, training_lines(12_000))
+    damage(stream)
+    page = as_person(member).get(address(job, "log/"))
+    assert rows(page)[-1] == "L12001"
+    assert "damaged" not in words(page)
+
+
+def test_a_whole_download_proves_itself(site: Site, team: Team, member: User) -> None:
+    job = ended(site, team, member, State.SUCCEEDED)
+    stream = log_of(job, "one", "two")
+    sealed_lines(stream, [])
+    answer = as_person(member).get(address(job, f"log/{stream.pk}/download/"))
+    digest = base64.b64encode(bytes.fromhex(stream.sha256)).decode()
+    assert (answer["Content-Length"], answer["Repr-Digest"]) == ("8", f"sha-256=:{digest}:")
+    assert "no-store" in answer["Cache-Control"]
+    assert body(answer) == b"one\ntwo\n"
+    packed = as_person(member).get(address(job, f"log/{stream.pk}/download/"), {"form": "gzip"})
+    assert not {"Content-Length", "Repr-Digest"} & set(packed.headers)

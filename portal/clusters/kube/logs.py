@@ -8,7 +8,7 @@ from portal.clusters.kube.connection import Connection
 from portal.clusters.kube.streams import TROUBLE, Refusal, Session
 from portal.clusters.kube.values import count, items, mapping
 from portal.clusters.kube.writes import path
-from portal.clusters.specs import ContainerRef, LogGone, PassingError
+from portal.clusters.specs import ContainerRef, LineBroken, LogGone, PassingError
 
 # Seconds without a byte: of a log that is followed, silence is normal, but a dead line looks the same, so it is opened
 # anew from time to time.
@@ -25,8 +25,8 @@ async def read_log(
 ) -> AsyncGenerator[bytes, None]:
     """Bytes as they come, cut anywhere. `since` is cut to whole seconds, as the server cuts it.
 
-    Raises `LogGone`, and `PassingError` for a broken or silent line. An end without an error is the server's end of the
-    stream, which does not prove that the container has ended.
+    Raises `LogGone`, `LineBroken`, and `PassingError` if the server refuses. An end without an error is the server's
+    end of the stream, which does not prove that the container has ended.
     """
     try:
         async with Session(connection) as session:
@@ -45,7 +45,7 @@ async def read_log(
     except Refusal as error:
         raise _why(error) from error
     except TROUBLE as error:
-        raise PassingError(f"The log's line is broken: {type(error).__name__} {error}".strip()) from error
+        raise _broken(error) from error
 
 
 async def log_head(connection: Connection, ref: ContainerRef) -> bytes:
@@ -59,7 +59,7 @@ async def log_head(connection: Connection, ref: ContainerRef) -> bytes:
     except Refusal as error:
         raise _why(error) from error
     except TROUBLE as error:
-        raise PassingError(f"The log's line is broken: {type(error).__name__} {error}".strip()) from error
+        raise _broken(error) from error
     if head.startswith(_NO_LOG):
         raise LogGone(head[:200].decode(errors="replace").strip(), passing=False)
     return head
@@ -83,6 +83,11 @@ async def _query(session: Session, ref: ContainerRef) -> dict[str, str]:
         raise LogGone("Kubernetes keeps the log of a container's last two lives only.", passing=False)
     previous = {"previous": "true"} if restarts == ref.restart + 1 else {}
     return {"container": ref.container} | previous
+
+
+def _broken(error: Exception) -> LineBroken:
+    words = f"The log's line is broken: {type(error).__name__} {error}".strip()
+    return LineBroken(words, silent=isinstance(error, TimeoutError))
 
 
 def _why(error: Refusal) -> LogGone | PassingError:

@@ -11,6 +11,7 @@ from django.db import transaction
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from portal.core import metrics
 from portal.core.bus.fanout import Message
 from portal.core.bus.process import hub
 from portal.core.bus.reader import STREAM
@@ -35,6 +36,7 @@ def _publish(topic: str, facts: Mapping[str, object]) -> None:
     try:
         sender.send(topic, facts)
     except redis.RedisError as error:
+        metrics.ANNOUNCEMENTS_LOST.inc()
         logger.warning("announcement on %s was lost (%s); readers catch up from the store", topic, error)
 
 

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from portal.core import metrics
+
 QUEUE_LENGTH = 256
 
 
@@ -41,6 +43,7 @@ class Subscription:
     def put(self, message: Message) -> None:
         """Called on the subscriber's own loop."""
         if self.queue.full():
+            metrics.BUS_LAGGED.inc()
             self.drain()
             message = Message(message.topic, message.facts, lagged=True)
         self.queue.put_nowait(message)

@@ -13,6 +13,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from portal.core import metrics
 from portal.core.bus.fanout import Hub, Message
 
 logger = logging.getLogger(__name__)
@@ -60,10 +61,12 @@ class Reader:
             except (redis.RedisError, OSError) as error:
                 if self._stop.is_set():
                     return
+                metrics.BUS_READER_FAULTS.inc()
                 logger.warning("bus: Redis cannot be read (%s); trying again in %.1f s", error, pause)
                 self._stop.wait(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
             except Exception:
+                metrics.BUS_READER_FAULTS.inc()
                 logger.exception("bus: the reader failed; trying again in %.1f s", pause)
                 self._stop.wait(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)

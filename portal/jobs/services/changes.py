@@ -9,12 +9,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid5
 
+from django.db import transaction
 from django.db.models import F, QuerySet
 
 from portal.clusters.models import ResourceFlavor
+from portal.core import metrics
 from portal.core.bus import announce
 from portal.core.hints import nudge
 from portal.jobs.models import TERMINAL, Attempt, Event, Job, JobSecret, Pod, State
@@ -162,7 +165,7 @@ def _mirror(stored: Sequence[tuple[Change, dict[str, Any]]]) -> None:
         job = change.attempt.job
         alike[tuple((name, changed[name]) for name in _MIRRORED if name in changed)].append(job)
         if change.after.state in TERMINAL and change.before.state not in TERMINAL:
-            ended.append(job.pk)
+            ended.append(job)
     for seen, jobs in alike.items():
         Job.objects.filter(pk__in=[job.pk for job in jobs]).update(revision=F("revision") + 1, **dict(seen))
         for job in jobs:
@@ -170,8 +173,14 @@ def _mirror(stored: Sequence[tuple[Change, dict[str, Any]]]) -> None:
                 setattr(job, name, value)
             job.revision += 1
     if ended:
-        JobSecret.objects.filter(job_id__in=ended).delete()
+        JobSecret.objects.filter(job_id__in=[job.pk for job in ended]).delete()
+        transaction.on_commit(partial(_count_ended, [str(job.state) for job in ended]), robust=True)
     _name_models(stored)
+
+
+def _count_ended(states: Iterable[str]) -> None:
+    for state in states:
+        metrics.JOBS_ENDED.labels(state).inc()
 
 
 def _name_models(stored: Iterable[tuple[Change, dict[str, Any]]]) -> None:

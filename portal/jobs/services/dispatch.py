@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 
+from portal.core import metrics
 from portal.jobs.services import errands
 from portal.jobs.services.errands import Errand, NotBegun, Outcome
 from portal.jobs.services.settle import settle, settle_all
@@ -65,4 +66,6 @@ def _batches(deadline: float) -> Iterator[list[Errand]]:
 def _write_down(under_way: list[tuple[Errand, "Future[Outcome]"]]) -> int:
     done = [(errand, future.result()) for errand, future in under_way]
     settle_all(done)
-    return sum(not isinstance(outcome, NotBegun) for _, outcome in done)
+    count = sum(not isinstance(outcome, NotBegun) for _, outcome in done)
+    metrics.JOBS_SWEPT.inc(count)
+    return count

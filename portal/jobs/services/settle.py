@@ -3,6 +3,7 @@
 import random
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -16,6 +17,7 @@ from portal.clusters.specs import (
     PermanentError,
     SpaceMissing,
 )
+from portal.core import metrics
 from portal.core.clock import now
 from portal.core.hints import nudge
 from portal.jobs import policy
@@ -59,7 +61,18 @@ def _try(errand: Errand, outcome: Outcome) -> bool:
     step = _step(errand, outcome, attempt, before, moment)
     if step.due_at is not None and step.due_at <= moment:
         nudge("jobs.dispatch", attempt.pk)
-    return apply(_change(errand, step, attempt, before, moment))
+    change = _change(errand, step, attempt, before, moment)
+    applied = apply(change)
+    if applied and isinstance(outcome, Made):
+        _count_made([change])
+    return applied
+
+
+def _count_made(changes: list[Change]) -> None:
+    """How long each job took from its submission to its object, once that is written down."""
+    for change in changes:
+        took = change.moment - change.attempt.job.submitted_at
+        transaction.on_commit(partial(metrics.JOB_DISPATCH.observe, took.total_seconds()), robust=True)
 
 
 def _change(errand: Errand, step: "_Step", attempt: Attempt, before: AttemptSnapshot, moment: datetime) -> Change:
@@ -245,4 +258,6 @@ def _settle_made(done: list[tuple[Errand, Made]]) -> set[int]:
             before = snapshot_of(attempt, ())
             step = _made(errand, outcome, attempt, before, moment)
             changes.append(_change(errand, step, attempt, before, moment))
-    return left | {change.attempt.pk for change in apply_all(changes)}
+    late = {change.attempt.pk for change in apply_all(changes)}
+    _count_made([change for change in changes if change.attempt.pk not in late])
+    return left | late

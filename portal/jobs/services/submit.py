@@ -7,6 +7,7 @@ from django.db import IntegrityError, transaction
 
 from portal.audit import services as audit
 from portal.clusters.policy import namespace_for, object_name
+from portal.core import metrics
 from portal.core.clock import now
 from portal.core.errors import Conflicting
 from portal.core.hints import nudge
@@ -47,6 +48,7 @@ def submit(request: JobRequest) -> Submitted:
         if known is None:
             raise
         return known
+    metrics.JOBS_SUBMITTED.inc()
     return Submitted(job, created=True)
 
 

@@ -22,6 +22,7 @@ from django.db.models.functions import Length
 from portal.core import bus, leases
 from portal.core.clock import now
 from portal.core.errors import Unavailable
+from portal.logs.damage import note as note_damage
 from portal.logs.models import Chunk, Segment, Stream
 from portal.logs.policy import CHUNK_LINES
 from portal.logs.store import Damaged, objects, store
@@ -90,9 +91,9 @@ def _step(stream_id: UUID, fence: leases.Fence, deadline: float) -> bool:
         if _move(stream_id, fence):
             return True
         _finish(stream_id, fence, deadline)
-    except Damaged:
+    except Damaged as error:
         # A person has to look at it; the other streams must not wait for that.
-        logger.exception("logs: stream %s cannot be sealed", stream_id)
+        note_damage(stream_id, error)
     return False
 
 

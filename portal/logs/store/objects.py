@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from portal.core import metrics
 from portal.core.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -77,6 +78,7 @@ class S3Shelf:
             answer = getattr(self._client, verb)(Bucket=self._bucket, **what)
             return answer["Body"].read() if verb == "get_object" else answer
         except Exception as error:  # botocore, urllib3 and the socket each have their own kinds
+            metrics.OBJECT_STORE_FAULTS.inc()
             name = what.get("Key") or what.get("Prefix")
             logger.warning("logs: %s of %s in bucket %s: %s", verb, name, self._bucket, error)
             raise Unavailable(_UNAVAILABLE) from error

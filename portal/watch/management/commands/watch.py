@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from portal.core import metrics
 from portal.watch.runner import run
 
 
@@ -18,6 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("--cluster", default=settings.BEAMTIME_CLUSTER_NAME, help="name of the cluster")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        metrics.expose()
         asyncio.run(_until_told_to_stop(options["cluster"]))
 
 
