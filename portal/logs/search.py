@@ -26,7 +26,7 @@ MOST_HITS = 5000
 MOST_MARKED = 2500
 BUDGET_SECONDS = 0.5
 # An expression is given this much at a time, so that the clock is looked at often enough.
-_SLICE = 32 * 1024
+_SLICE = 64 * 1024
 _NO_LIMIT = 2**62
 _CACHED_SECONDS = 24 * 3600
 
@@ -80,8 +80,10 @@ class _Look:
         position, size = 0, len(data)
         while position < size:
             stop = size if not self.pattern.slow else min(size, _line_end(data, position + _SLICE))
-            part = data if stop == size else data[:stop]
-            while position < stop and 0 <= (at := self.pattern.find(part, position)) < stop:
+            # A slice of its own, which begins a line and so looks to an expression like a text that begins there.
+            part, begin = (data, 0) if stop - position == size else (data[position:stop], position)
+            while position < stop and 0 <= (at := self.pattern.find(part, position - begin)) < stop - begin:
+                at += begin
                 line += data.count(b"\n", position, at)
                 if line >= self.end:
                     return True

@@ -20,22 +20,24 @@ from tests.bench.table import Row, markdown
 # In this order; each is the module of the same name, but for `list`, which is a word of Python's.
 MEASURES = ("demo", "memory", "list", "visible", "submit", "dispatch", "backlog", "chaos")
 MODULES = {"list": "joblist"}
+# What readers of logs wait for.
+NAMES: tuple[str, ...] = (*MEASURES, "logframe", "logviewers", "logopen", "logsearch")
 
 
 def main() -> int:
     """0; 1 if a measure could not be taken. A missed target is a result, no failure."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure, and print the table.")
-    parser.add_argument("measures", nargs="*", metavar="measure", help=f"all, or some of: {' '.join(MEASURES)}")
+    parser.add_argument("measures", nargs="*", metavar="measure", help=f"all, or some of: {' '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="few of everything: whether the measures work, no result")
     parser.add_argument("--write", type=Path, metavar="README", help="put the table between this file's marks too")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="work in this new folder and leave it, logs and all"
     )
     chosen = parser.parse_args()
-    unknown = [name for name in chosen.measures if name not in MEASURES]
+    unknown = [name for name in chosen.measures if name not in NAMES]
     if unknown:
-        parser.error(f"no measure is called {unknown[0]!r}; there are: {' '.join(MEASURES)}")
-    names = [name for name in MEASURES if not chosen.measures or name in chosen.measures]
+        parser.error(f"no measure is called {unknown[0]!r}; there are: {' '.join(NAMES)}")
+    names = [name for name in NAMES if not chosen.measures or name in chosen.measures]
     # Ended from outside, what was started ends too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with _folder(chosen.keep) as folder:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from tests.bench.kube import KubeSite
+
+Made = TypeVar("Made")
 
 
 class Bench:
@@ -20,6 +23,7 @@ class Bench:
         self.quick = quick
         self._stack = contextlib.ExitStack()
         self._kube: KubeSite | None = None
+        self._shared: dict[object, Any] = {}
         self._began = time.monotonic()
 
     def count(self, whole: int, quick: int) -> int:
@@ -43,6 +47,13 @@ class Bench:
 
             self._kube = self._stack.enter_context(site(self))
         return self._kube
+
+    def shared(self, make: Callable[[Bench], contextlib.AbstractContextManager[Made]]) -> Made:
+        """What `make` gives, made once for all measures of the run and ended with it."""
+        if make not in self._shared:
+            self._shared[make] = self._stack.enter_context(make(self))
+        found: Made = self._shared[make]
+        return found
 
     def close(self) -> None:
         self._stack.close()

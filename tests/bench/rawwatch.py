@@ -39,7 +39,7 @@ class RawWatch:
     def __init__(self, kubeconfig: Path, path: str, name: Callable[[str, Object], str | None]) -> None:
         self.at: dict[str, float] = {}
         self._path, self._name = path, name
-        self._line = _connection(api(kubeconfig).configuration)
+        self._line = connection(api(kubeconfig).configuration)
         self._thread = threading.Thread(target=self._read, daemon=True)
 
     def __enter__(self) -> Self:
@@ -76,7 +76,7 @@ class RawWatch:
                     self.at.setdefault(key, moment)
 
 
-def _connection(configuration: Configuration) -> http.client.HTTPSConnection:
+def connection(configuration: Configuration) -> http.client.HTTPSConnection:
     where = urlsplit(configuration.host)
     context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
     if configuration.cert_file:

@@ -9,15 +9,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
+from tests.bench.chromium import signed_in
 from tests.bench.context import Bench
 from tests.bench.kube import KubeSite
 from tests.bench.processes import Program, own_environment, until
 from tests.bench.rawwatch import Object, RawWatch
-from tests.bench.sites import PASSWORD, PERSON
 from tests.bench.table import Row, ms, percentile, spread
-from tests.support.debian import find
 
 # Both are the states of a pod that people wait for.
 PHASES = ("Running", "Succeeded")
@@ -57,7 +56,7 @@ def measure(bench: Bench) -> list[Row]:
     stored, shown, plain = [], [], []
     with site.database() as database:
         database.execute(TABLE)
-    with _pods(site) as watch, _plain_watcher(bench, site), _browser(site) as page:
+    with _pods(site) as watch, _plain_watcher(bench, site), signed_in(site.address, OBSERVE) as page:
         for number in range(count + 1):
             job, seen, on_page = _one(site, page)
             # The first one warms up.
@@ -150,20 +149,3 @@ def _plain_watcher(bench: Bench, site: KubeSite) -> Iterator[None]:
         yield
     finally:
         program.end()
-
-
-@contextlib.contextmanager
-def _browser(site: KubeSite) -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find("chromium"), args=["--no-sandbox"])
-        page = browser.new_page()
-        page.add_init_script(OBSERVE)
-        page.goto(f"{site.address}/accounts/login/")
-        page.fill("input[name=login]", PERSON)
-        page.fill("input[name=password]", PASSWORD)
-        page.press("input[name=password]", "Enter")
-        page.wait_for_url(lambda url: "/login/" not in url)
-        try:
-            yield page
-        finally:
-            browser.close()

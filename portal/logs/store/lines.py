@@ -79,7 +79,9 @@ def forward(
         if ref is None:
             return
         sealed = True
-        for part in segments.forward(ref, line, end, timed=timed, most=most):
+        whole = end is None and not timed
+        ahead = segments.onward(stream_id, ref, line) if whole else None
+        for part in ahead or segments.forward(ref, line, end, timed=timed, most=most):
             line = part.end
             yield part
 
