@@ -13,7 +13,7 @@ import ssl
 import sys
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import aiohttp
@@ -28,14 +28,14 @@ LOOK = 0.5
 class Log:
     path: str
     lines: int = 0
-    bytes: int = 0
+    size: int = 0
     last: bytes = b""
 
     async def read(self, session: aiohttp.ClientSession) -> None:
         async with session.get(self.path) as answer:
             answer.raise_for_status()
             async for data in answer.content.iter_any():
-                self.bytes += len(data)
+                self.size += len(data)
                 self.lines += data.count(b"\n")
                 self.last = data
 
@@ -43,10 +43,11 @@ class Log:
         """Seconds since the last line was written, if what came last shows its beginning."""
         begin = self.last.rfind(b"\n", 0, len(self.last) - 1) + 1
         try:
-            moment = datetime.strptime(self.last[begin : begin + 26].decode(), "%Y-%m-%dT%H:%M:%S.%f")
+            # With whole microseconds, and the zone that Kubernetes always has.
+            moment = datetime.fromisoformat(self.last[begin : begin + 26].decode() + "Z")
         except ValueError:
             return None
-        return time.time() - moment.replace(tzinfo=UTC).timestamp()
+        return time.time() - moment.timestamp()
 
 
 async def main(kubeconfig: Path, paths: list[str]) -> None:
@@ -70,7 +71,7 @@ async def main(kubeconfig: Path, paths: list[str]) -> None:
                 "at": time.time(),
                 "seconds": time.monotonic() - began,
                 "lines": sum(log.lines for log in logs),
-                "bytes": sum(log.bytes for log in logs),
+                "bytes": sum(log.size for log in logs),
                 "lag": max(lags, default=0.0),
                 "done": all(task.done() for task in reading),
             }

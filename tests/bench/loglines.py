@@ -115,9 +115,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     files[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
     files[1].touch(mode=0o600)
     files[1].write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return files
 

@@ -18,7 +18,7 @@ from tests.bench.processes import BenchError, until
 
 PATIENCE = 240.0
 STREAMS = """
-SELECT id::text, pod_index, pod_name, next_line - 1, bytes, completed_at IS NOT NULL, coalesce(last_time_ns, 0)
+SELECT id::text, pod_name, next_line - 1, bytes, completed_at IS NOT NULL, coalesce(last_time_ns, 0)
 FROM logs_stream WHERE job_id = %s ORDER BY pod_index, created_at
 """
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -28,7 +28,6 @@ class Stored(NamedTuple):
     """One stream, as its row is at a moment."""
 
     id: str
-    index: int
     pod: str
     lines: int
     bytes: int

@@ -1,15 +1,15 @@
 """The job template of the measures of the log: many small pods with a script. Run by `manage.py shell`."""
 
-from django.conf import settings
-
-from portal.catalog.models import Template
-from portal.catalog.services import new_draft, publish, save_draft, save_template
-
 SLUG = "bench-log"
 
 
 def make() -> None:
     """Publish it, once. The shipped templates give a pod at least a tenth of a core: fifty would not fit here."""
+    from django.conf import settings
+
+    from portal.catalog.models import Template
+    from portal.catalog.services import new_draft, publish, save_draft, save_template
+
     if Template.objects.filter(slug=SLUG).exists():
         return
     definition = {

@@ -158,9 +158,7 @@ class Accidents:
     amid: int = 0
 
 
-def under_fire(
-    pod: Gated, line: Line, kill: Callable[[], None], *, cuts: int, kills: int, each_file: int
-) -> Accidents:
+def under_fire(pod: Gated, line: Line, kill: Callable[[], None], *, cuts: int, kills: int, each_file: int) -> Accidents:
     """Cut the reader's connections so often, and `kill` it, while the pod writes; after `each_file` of that a rotation.
 
     `kill` returns once another reader lives.
