@@ -55,7 +55,7 @@ def measure(bench: Bench) -> list[Row]:
             f"a watch's growth over a log of {size / 2**20:,.0f} MiB, {VIEWERS} viewers stalled",
             f"{MOST_MIB} MiB",
             f"{grown:.0f} MiB (from {memory.begin:.0f} to {memory.most:.0f}); {stream['lines']:,} lines stored in "
-            f"{seconds:.0f} s, {'none missing' if whole else '**some missing**'}",
+            f"{seconds:.0f} s, {stream['trouble'] or 'no gap'}",
             grown <= MOST_MIB and whole,
             f"a program that counts the same lines grows by {plain:.0f} MiB",
         )

@@ -15,6 +15,8 @@ import psycopg
 from tests.bench.kube import KubeSite
 from tests.bench.logtemplate import SLUG
 from tests.bench.processes import BenchError, until
+from tests.cluster.testbed import images
+from tests.cluster.testbed.paths import TestbedError
 
 PATIENCE = 240.0
 STREAMS = """
@@ -38,10 +40,10 @@ class Stored(NamedTuple):
 # -- jobs
 
 
-def submit(site: KubeSite, script: str, *, runs: int = 1, cores: float = 1.0) -> str:
+def submit(site: KubeSite, script: str, *, runs: int = 1, cores: float = 1.0, image: str = images.BUSYBOX) -> str:
     """The id of a job of so many pods, each of which may use so much of a core."""
     site.manage("shell", "-c", "from tests.bench.logtemplate import make; make()")
-    values = {"script": script, "runs": runs, "cores": cores}
+    values = {"script": script, "runs": runs, "cores": cores, "image": image}
     body = {"team": site.team, "template": SLUG, "queue": "cpu", "values": values}
     return str(site.client().post("jobs/", body)["id"])
 
@@ -96,15 +98,21 @@ def told(site: KubeSite, job: str) -> list[dict[str, Any]]:
 @contextlib.contextmanager
 def watch(site: KubeSite, **changes: str) -> Iterator[None]:
     """A watch with these changes to its environment in place of the ordinary one."""
-    if site.alive("watch"):
-        site.kill("watch")
+    _end_watch(site)
     try:
         site.start("watch", **changes)
         yield
     finally:
-        if site.alive("watch"):
-            site.kill("watch")
+        _end_watch(site)
         site.start("watch")
+
+
+def _end_watch(site: KubeSite) -> None:
+    """In order, so that the next one need not wait for the end of its lease."""
+    if site.alive("watch"):
+        # Late ones are killed.
+        with contextlib.suppress(TestbedError):
+            site.stop("watch")
 
 
 @contextlib.contextmanager

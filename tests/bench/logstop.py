@@ -13,19 +13,24 @@ from tests.bench.logcut import kubectl, without_times
 from tests.bench.processes import until
 from tests.bench.table import Row
 from tests.cluster.judged import Judged, judge
+from tests.cluster.testbed import images
 from tests.cluster.testbed.cluster import KubectlError
 
 TARGET = 20_000
 LIMITS = {"containerLogMaxSize": "256Ki", "containerLogMaxFiles": 3, "containerLogMonitorInterval": "3s"}
 # Two hundred bytes a line, so that sockets' buffers are full after some twenty seconds.
 WORDS = "w" * 192
-# One batch a second, and the pace of a clock, so that what the batch itself costs does not slow it down.
-WRITER = f"""i=0
-until [ $i -ge LINES ]; do
-  seq $((i + 1)) $((i + STEP)) | sed 's/$/ {WORDS}/'
-  i=$((i + STEP))
-  sleep 0.48
-done
+# Twenty times a second what is due by the clock: an even stream, in which a pause means something.
+WRITER = f"""exec python3 -c '
+import sys, time
+begin, done = time.time(), 0
+while done < LINES:
+    due = min(LINES, int((time.time() - begin) * EACH))
+    sys.stdout.write("".join(f"{{number}} {WORDS}\\n" for number in range(done + 1, due + 1)))
+    sys.stdout.flush()
+    done = due
+    time.sleep(0.05)
+'
 """
 PLAIN = 2
 
@@ -37,11 +42,11 @@ def measure(bench: Bench) -> list[Row]:
     each = TARGET // pods if not bench.quick else 2_000
     # For some time before the stop, the stop, and some time after it.
     lines = each * bench.count(110, 60)
-    script = WRITER.replace("LINES", str(lines)).replace("STEP", str(each // 2))
+    script = WRITER.replace("LINES", str(lines)).replace("EACH", str(each))
     folder = bench.fresh("logstop")
     folder.mkdir()
     with logsite.kubelet(site, **LIMITS), logsite.watch(site, BEAMTIME_LEASE="240"):
-        job = logsite.submit(site, script, runs=pods, cores=1.6 / pods)
+        job = logsite.submit(site, script, runs=pods, cores=1.6 / pods, image=images.PYTHON)
         names = logsite.until_pods(site, job, pods, "Running")
         with contextlib.ExitStack() as stack:
             plain = [folder / f"{name}.log" for name in names[:PLAIN]]

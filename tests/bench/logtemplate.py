@@ -15,12 +15,13 @@ def make() -> None:
     definition = {
         "queue": "cpu",
         "parameters": [
+            {"name": "image", "kind": "text", "label": "Image", "default": settings.BEAMTIME_IMAGE_SHELL},
             {"name": "script", "kind": "script", "label": "Script"},
             {"name": "runs", "kind": "runs", "label": "Runs", "default": 1, "max": 100},
             {"name": "cores", "kind": "number", "label": "Cores", "default": 1, "min": 0.001, "max": 64},
         ],
         "work": {
-            "image": settings.BEAMTIME_IMAGE_SHELL,
+            "image": {"from": "image"},
             "command": ["/bin/sh", "-c", {"from": "script"}],
             "cpu": {"from": "cores"},
             "memory": "64 MiB",
