@@ -102,14 +102,18 @@ class Gated:
         self.cluster.wait_for("every line to be stored", lambda: self.stored() == self.allowed, seconds=PATIENCE)
 
     def rotate(self) -> None:
-        """Fill the file while somebody listens, and let the kubelet change it while nothing is written."""
+        """Fill the file while somebody listens, and let the kubelet change it while nothing is written.
+
+        It may come a moment earlier, with the last of these lines in the next file already.
+        """
         # One line that arrives: the reader is back from its last accident.
         self.allow(1)
         self.catch_up()
+        before = self._first()
         self.allow(max(1, self._file_bytes // _LEAST + 1 - self._in_file))
         self.catch_up()
-        self.cluster.wait_for("a rotation", self._is_fresh, seconds=PATIENCE)
-        self._in_file = 0
+        self.cluster.wait_for("a rotation", lambda: self._first() not in (before, None), seconds=PATIENCE)
+        self._in_file = len(self.cluster.kubectl_bytes("logs", *self.where).splitlines())
         self.rotations += 1
 
     def finish(self) -> Kept:
@@ -139,10 +143,13 @@ class Gated:
         streams = self._client.get(f"jobs/{self.job}/")["streams"]
         return str(streams[0]["id"]) if streams and streams[0]["lines"] else None
 
-    def _is_fresh(self) -> bool:
+    def _first(self) -> bytes | None:
+        """Where the present file begins; empty if it is. None between two files: the kubelet says what it misses."""
         with suppress(KubectlError):
-            return self.cluster.kubectl_bytes("logs", *self.where, "--limit-bytes=10") == b""
-        return False
+            head = self.cluster.kubectl_bytes("logs", *self.where, "--timestamps", "--limit-bytes=30")
+            if head.startswith(b"2") or not head:
+                return head
+        return None
 
     def _complete(self) -> dict[str, Any] | None:
         stream: dict[str, Any] = self._client.get(f"streams/{self.stream}/")
