@@ -18,7 +18,8 @@ class _Tail:
     def __init__(self, next_line: int) -> None:
         self._next_line = next_line
         self._keys = array("Q")
-        self._last_ns = 0
+        # The greatest time of all that was added.
+        self.last_ns = 0
         self._kept = self._kept_last = 0
         self._before: int | None = None
 
@@ -26,11 +27,11 @@ class _Tail:
         if len(self._keys) == self._kept:
             self._before = record.time_ns
         self._keys.append(key_of(record))
-        self._last_ns = max(self._last_ns, record.time_ns)
+        self.last_ns = max(self.last_ns, record.time_ns)
 
     def keep(self) -> None:
         """The last lines begin with the record added just now, as far as is known."""
-        self._kept, self._kept_last, self._before = len(self._keys), self._last_ns, None
+        self._kept, self._kept_last, self._before = len(self._keys), self.last_ns, None
 
     def stored(self) -> Stored:
         keys = self._keys[: self._kept]
@@ -41,16 +42,18 @@ class _Tail:
 def since(stream_id: UUID, time_ns: int, *, next_line: int, most_bytes: int | None = None) -> tuple[Stored, int]:
     """The lines from the first one of this time or later on, and the time from which a read must begin to match them.
 
-    With `most_bytes`, fewer if they are longer than that in all; the time is then later.
+    With `most_bytes`, fewer if they are longer than that in all; the time is then later, but not behind the last line:
+    a read that begins there says nothing of what is stored.
     """
     tail, size = _Tail(next_line), 0
     for record in selectors.newest_first(stream_id):
         if record.time_ns < time_ns - SLACK_NS:
             tail.add(record)
             break
-        if most_bytes is not None and size > most_bytes:
-            # What was read before this one stays; the read begins in the next whole second.
-            return tail.stored(), (record.time_ns // SLACK_NS + 1) * SLACK_NS
+        next_second = (record.time_ns // SLACK_NS + 1) * SLACK_NS
+        if most_bytes is not None and size > most_bytes and next_second <= tail.last_ns:
+            # What was read before this one stays.
+            return tail.stored(), next_second
         tail.add(record)
         size += len(record.text)
         if record.time_ns >= time_ns:

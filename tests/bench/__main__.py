@@ -18,7 +18,9 @@ from tests.bench.context import Bench
 from tests.bench.table import Row, markdown
 
 # In this order; each is the module of the same name, but for `list`, which is a word of Python's.
-MEASURES = ("demo", "memory", "list", "visible", "submit", "dispatch", "backlog", "chaos")
+MEASURES: tuple[str, ...] = ("demo", "memory", "list", "visible", "submit", "dispatch", "backlog", "chaos")
+# Logs, from the pod to the store.
+MEASURES += ("logcut", "logstop", "logspeed", "logmany", "logoutage", "logmemory")
 MODULES = {"list": "joblist"}
 # What readers of logs wait for.
 NAMES: tuple[str, ...] = (*MEASURES, "logframe", "logviewers", "logopen", "logsearch")

@@ -148,6 +148,10 @@ class Running:
         process = self._processes.get(name)
         return process is not None and process.poll() is None
 
+    def pid(self, name: str) -> int:
+        """Of a process that was started."""
+        return self._processes[name].pid
+
     def kill(self, name: str) -> None:
         """SIGKILL to the process and all its children; gone when this returns."""
         self._signal(name, signal.SIGKILL)

@@ -55,6 +55,11 @@ class Cluster:
         return self._bed is not None
 
     @property
+    def program(self) -> str:
+        """The kubectl, for whoever runs one that does not end by itself."""
+        return self._kubectl.program
+
+    @property
     def bed(self) -> Bed:
         if self._bed is None:
             raise TestbedError("This cluster is not ours to break: unset KUBECONFIG to use the testbed")
