@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
 
 import pytest
 import pytest_asyncio
@@ -13,6 +12,7 @@ from portal.logs import services
 from portal.logs.models import Source, Stream
 from portal.logs.policy.collected import Seen
 from portal.logs.services import ingest
+from portal.logs.services.waiting import keep
 from portal.watch import standby
 from portal.watch.desk import Desk
 from portal.watch.follower import Follower
@@ -59,8 +59,8 @@ def deliver(job: Job, texts: list[bytes], *, offset: int = 0) -> None:
     for text in texts:
         records.append(Seen(NOON_NS + offset, offset, offset + 100, "stdout", True, text))
         offset += 100
-    ingest._keep(stream.pk, records, stream.created_at)
-    ingest.number(stream_id=stream.pk, patience=timedelta(0))
+    keep(stream.pk, records)
+    ingest.number(stream_id=stream.pk, hurry=True)
 
 
 def write(cluster: FakeCluster, texts: list[bytes]) -> None:
