@@ -103,6 +103,24 @@ async def test_of_a_collector_that_has_gone_the_follower_adds_what_is_missing(
     assert (text, stream.source) == (b"one\ntwo\nthree\n", Source.FOLLOWER)
 
 
+async def test_a_file_that_was_full_right_before_the_end_is_waited_for(
+    cluster: FakeCluster, job: Job, desk: Desk
+) -> None:
+    texts = [b"one", b"two", b"three"]
+    await deliver(job, texts[:2])
+    # The present file is empty: what the endpoint shows says nothing of the file before it.
+    cluster.log(REF).close()
+    standing = follower(cluster, job, desk)
+    standing.ended.set()
+    running = asyncio.create_task(finished(standing))
+    await asyncio.sleep(0.5)
+    assert not running.done()
+    await deliver(job, texts[2:], offset=200)
+    assert await running
+    text, _stream = await stored()
+    assert text == b"one\ntwo\nthree\n"
+
+
 async def test_of_a_pod_that_has_gone_what_was_delivered_is_the_log(cluster: FakeCluster, job: Job, desk: Desk) -> None:
     await deliver(job, [b"one", b"two"])
     cluster.log(REF).gone = True
