@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portal.logs.policy.collected import Book, Seen
-from portal.logs.policy.settling import Reading, Settling
+from portal.logs.policy.settling import FRESH_NS, Reading, Settling
 
 SECOND = 1_000_000_000
 # All lines of one length: they end at the same places in every file.
@@ -75,7 +75,8 @@ class Door:
 
     def deliver(self, records: list[Seen], *, read_ns: int, now: int, sender: int) -> None:
         if sender != self._sender:
-            self._sender, self._begun_ns = sender, now
+            first = self._sender < 0 and now - records[0].time_ns <= FRESH_NS
+            self._sender, self._begun_ns = sender, 0 if first else now
         self._waiting.append((records, read_ns, now, sender))
 
     def number(self, now: int, *, hurry: bool = False) -> None:
@@ -97,7 +98,7 @@ class Door:
             blank=not self.book.spans,
             hurry=hurry,
         )
-        taken = self.book.take(arrivals, waited=settling.waited, took=settling.took)
+        taken = self.book.take(arrivals, waited=settling.waited, took=settling.took, joins=settling.joins)
         self._grown_ns = settling.grown_ns
         self.text += [record.text for record in taken.records]
         self.holes += len(taken.holes)

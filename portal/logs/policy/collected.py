@@ -95,17 +95,24 @@ class Book:
         *,
         waited: Callable[[Seen], bool],
         took: Callable[[Seen], None] = lambda _: None,
+        joins: Callable[[Seen, int], bool] = lambda *_: True,
     ) -> Taken:
         """Number what can be numbered.
 
         `waited`: whether nothing older than this record, which follows no other, can come any more. `took`: told of
-        each record that is numbered.
+        each record that is numbered. `joins`: whether this record, which begins where a file has ended at this time,
+        is surely of that file.
         """
-        pile = _Pile({(each.time_ns, each.offset): each for each in arrivals if not self._is_numbered(each)}.values())
+        newest_ns = max((span.last_ns for span in self.spans), default=-1)
+        fresh = (each for each in arrivals if each.time_ns > newest_ns or not self._is_numbered(each))
+        pile = _Pile({(each.time_ns, each.offset): each for each in fresh}.values())
         taken = Taken()
         while True:
             record = self._following(pile)
-            if record is None:
+            if record is not None:
+                if not joins(record, self.spans[-1].last_ns):
+                    break
+            else:
                 record = pile.beginning()
                 if record is None or not waited(record):
                     break

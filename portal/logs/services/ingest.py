@@ -90,7 +90,7 @@ def number(*, stream_id: UUID, hurry: bool = False) -> int:
         waiting = Waiting(parcels)
         settling = settling_of(intake, waiting, hurry=hurry)
         book = Book(spans_of(intake.spans), open_lines_of(intake.open_lines))
-        taken = book.take(waiting.records(), waited=settling.waited, took=settling.took)
+        taken = book.take(waiting.records(), waited=settling.waited, took=settling.took, joins=settling.joins)
         if taken.records and stream.source == Source.FOLLOWER:
             # From here on the follower cannot add a line, so what it has stored is all that it will ever store.
             Stream.objects.filter(pk=stream_id).update(source=Source.COLLECTOR)

@@ -12,7 +12,7 @@ from portal.core.clock import now
 from portal.logs.models import Intake, Parcel
 from portal.logs.policy.collected import Seen
 from portal.logs.policy.parcels import pack, unpack
-from portal.logs.policy.settling import Reading, Settling
+from portal.logs.policy.settling import FRESH_NS, Reading, Settling
 from portal.logs.policy.stamps import NANO
 
 # Bytes of one numbering; and of a stream's parcels beyond which nothing is waited for any longer, so that they do not
@@ -26,7 +26,9 @@ def keep(stream_id: UUID, records: Sequence[Seen], *, read_ns: int = 0, sender: 
     read_ns = read_ns or moment
     # By the clock that is ahead: a process has read nothing before it began.
     came_ns = max(moment, read_ns)
-    Intake.objects.get_or_create(stream_id=stream_id, defaults={"sender": sender, "begun_ns": came_ns})
+    fresh = came_ns - min(record.time_ns for record in records) <= FRESH_NS
+    begun_ns = 0 if fresh else came_ns
+    Intake.objects.get_or_create(stream_id=stream_id, defaults={"sender": sender, "begun_ns": begun_ns})
     Intake.objects.filter(stream=stream_id).exclude(sender=sender).update(sender=sender, begun_ns=came_ns)
     _keep(stream_id, records, {"came_ns": came_ns, "read_ns": read_ns, "sender": sender})
 
