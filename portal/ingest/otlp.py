@@ -19,6 +19,8 @@ from portal.logs.policy.collected import Seen, parse_cri
 _PATH = re.compile(
     r"/(?P<namespace>[^/_]+)_(?P<pod>[^/_]+)_(?P<uid>[^/_]+)/(?P<container>[^/]+)/(?P<restart>\d{1,9})\.log"
 )
+# Nanoseconds since the epoch, as a text, because JSON's numbers may be too small; these fit into 63 bits.
+_TIME = r"[0-9]{1,18}|[1-8][0-9]{18}"
 
 
 class Malformed(ValueError):
@@ -27,9 +29,14 @@ class Malformed(ValueError):
 
 @dataclass
 class Delivery:
-    """What one request brings. `strange`: records that are no lines of a container's log file."""
+    """What one request brings.
+
+    `read_ns`: when the collector read the newest record of each container, nanoseconds since the epoch; 0: it does not
+    say. `strange`: records that are no lines of a container's log file.
+    """
 
     records: dict[ContainerRef, list[Seen]] = field(default_factory=lambda: defaultdict(list))
+    read_ns: dict[ContainerRef, int] = field(default_factory=lambda: defaultdict(int))
     strange: int = 0
 
 
@@ -44,7 +51,9 @@ def delivery_of(request: Any, *, cluster: str) -> Delivery:
         if seen is None or place is None:
             found.strange += 1
             continue
-        found.records[_container(place, cluster)].append(seen)
+        ref = _container(place, cluster)
+        found.records[ref].append(seen)
+        found.read_ns[ref] = max(found.read_ns[ref], _time(record.get("observedTimeUnixNano")))
     return found
 
 
@@ -84,9 +93,15 @@ def _attributes(record: dict[str, Any]) -> dict[str, str | int]:
             continue
         if "stringValue" in value:
             found[str(each.get("key"))] = str(value["stringValue"])
-        elif re.fullmatch(r"\d{1,18}", str(value.get("intValue", ""))):
+        elif re.fullmatch(r"[0-9]{1,18}", str(value.get("intValue", ""))):
             found[str(each.get("key"))] = int(value["intValue"])
     return found
+
+
+def _time(value: object) -> int:
+    """0 for anything that is no time."""
+    text = str(value)
+    return int(text) if re.fullmatch(_TIME, text) else 0
 
 
 def _body(record: dict[str, Any], attributes: dict[str, str | int]) -> bytes:

@@ -7,6 +7,7 @@ import gzip
 import hmac
 import io
 import json
+import logging
 import zlib
 from typing import Any
 
@@ -21,9 +22,13 @@ from portal.core.errors import Unavailable
 from portal.ingest.otlp import Malformed, delivery_of
 from portal.logs.services import ingest
 
+logger = logging.getLogger(__name__)
+
 # Of one request, as it comes and unpacked. A collector's batch is far smaller (see deploy/README.md).
 MOST_BYTES, MOST_UNPACKED = 8 * 1024 * 1024, 64 * 1024 * 1024
 _SCHEME = "bearer "
+# Names the process of the collector: another one after each start.
+_SENDER = "X-Beamtime-Start"
 # Seconds.
 _LATER = "5"
 
@@ -44,13 +49,22 @@ def _answer(request: HttpRequest) -> JsonResponse:
         return _refusal(415, "Send JSON: the exporter's `encoding` must be `json`.")
     try:
         delivery = delivery_of(_body(request), cluster=settings.BEAMTIME_CLUSTER_NAME)
-        strange = ingest.accept(cluster=settings.BEAMTIME_CLUSTER_NAME, delivery=delivery.records)
+        strange = ingest.accept(
+            cluster=settings.BEAMTIME_CLUSTER_NAME,
+            delivery=delivery.records,
+            read_ns=delivery.read_ns,
+            sender=request.headers.get(_SENDER, "")[:64],
+        )
     except Malformed as error:
         return _refusal(400, f"This is no OTLP logs request: {error}.")
     except Unavailable as error:
         return _later(429, str(error))
     except OperationalError:
         return _later(503, "The database does not answer. Nothing of this was taken.")
+    except Exception:
+        # A collector gives up what is answered with 500; nothing that it has read may be lost by a fault of ours.
+        logger.exception("ingest: a delivery could not be kept")
+        return _later(503, "The portal could not keep this. Nothing of it was taken.")
     rejected = delivery.strange + strange
     metrics.INGEST_RECORDS.labels("refused").inc(rejected)
     metrics.INGEST_RECORDS.labels("accepted").inc(sum(map(len, delivery.records.values())) - strange)

@@ -173,6 +173,13 @@ class Intake(models.Model):
     open_lines = models.JSONField(default=dict)
     # Time of the last record that the follower had stored when the collector took over; None: it had stored none.
     follower_until_ns = models.BigIntegerField(null=True, blank=True)
+    # See `policy/settling.py`: when the newest of the numbered records was read; which process of the collector sends,
+    # and when its first delivery came. Nanoseconds since the epoch.
+    grown_ns = models.BigIntegerField(default=0)
+    sender = models.CharField(max_length=64, blank=True)
+    begun_ns = models.BigIntegerField(default=0)
+    # When it was looked at last without a line coming of it.
+    idle_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
         return f"intake of {self.stream_id}"
@@ -185,10 +192,17 @@ class Parcel(models.Model):
     # Of the data: the same delivery twice is one parcel.
     digest = models.CharField(max_length=64)
     data = models.BinaryField()
-    received_at = models.DateTimeField()
+    # Nanoseconds since the epoch: when it came, by the portal's clock or by the node's if that is ahead; when the
+    # collector read the newest of its records; and the earliest time of them.
+    came_ns = models.BigIntegerField(default=0)
+    read_ns = models.BigIntegerField(default=0)
+    first_ns = models.BigIntegerField(default=0)
+    # Which process of the collector has sent it.
+    sender = models.CharField(max_length=64, blank=True)
 
     class Meta:
-        ordering = ["pk"]
+        # What is older comes first, whenever it came.
+        ordering = ["stream", "first_ns", "pk"]
         constraints = [models.UniqueConstraint(fields=["stream", "digest"], name="parcel_once")]
 
     def __str__(self) -> str:

@@ -23,7 +23,7 @@ def expire() -> None:
 @shared_task(name="logs.number")
 def number(stream_id: str) -> None:
     """Number what a collector has delivered for a stream."""
-    ingest.number(stream_id=UUID(stream_id))
+    ingest.number_all(stream_id=UUID(stream_id))
 
 
 @shared_task(name="logs.number_waiting")

@@ -115,8 +115,8 @@ class Follower:
     async def _stand_by(self, stream: Stream) -> None:
         """While a collector delivers this log, which needs no place and no connection."""
 
-        async def last_time() -> int | None:
-            return await standby.last_time(self._backend, self.ref, since_ns=stream.last_time_ns)
+        async def last_time(since_ns: int | None) -> int | None:
+            return await standby.last_time(self._backend, self.ref, since_ns=since_ns)
 
         await standby.until_delivered(
             stream_id=stream.pk,

@@ -14,10 +14,11 @@ from portal.watch.desk import Desk
 
 # Seconds between two looks; of silence after which the end is looked for; and after which a collector counts as gone,
 # of a pod that can still be read and of one that cannot.
-LOOK, QUIET, SILENT, GONE = 1.0, 2.0, 60.0, 10.0
+LOOK, QUIET, SILENT, GONE = 1.0, 2.0, 60.0, 30.0
 
-# Time of the last record that the cluster has of the log, in nanoseconds; None if it can no longer be read.
-LastTime = Callable[[], Awaitable[int | None]]
+# Time of the last record that the cluster has of the log, in nanoseconds, given that of the last line. 0 if its file is
+# empty, because one before it was full: that is no end to be reached. None if it can no longer be read.
+LastTime = Callable[[int | None], Awaitable[int | None]]
 
 
 async def until_delivered(
@@ -34,17 +35,17 @@ async def until_delivered(
         silence = loop.time() - heard
         if not ended.is_set() or silence < QUIET:
             continue
-        last_ns = await last_time()
-        whole = last_ns is not None and not now.waiting and now.last_time_ns is not None and now.last_time_ns >= last_ns
+        last_ns = await last_time(now.last_time_ns)
+        whole = last_ns and not now.waiting and now.last_time_ns is not None and now.last_time_ns >= last_ns
         if whole or silence >= (SILENT if last_ns is not None else GONE):
             await desk.call(ingest.hand_back, stream_id=stream_id, fence=fence)
             return
 
 
 async def last_time(backend: Backend, ref: ContainerRef, *, since_ns: int | None) -> int | None:
-    """Time of the last record that the cluster has of a log, looked for from a time on; None if it cannot be read."""
+    """See `LastTime`. `since_ns`: look for it from a time on, of which it is known that there is a record."""
     since = None if since_ns is None else datetime.fromtimestamp(since_ns // NANO, UTC)
-    last, rest = since_ns or 0, b""
+    last, rest = 0, b""
     try:
         async for data in backend.read_log(ref, since=since, follow=False):
             *lines, rest = (rest + data).split(b"\n")

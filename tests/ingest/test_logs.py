@@ -14,7 +14,7 @@ from portal.clusters.policy import attempt_of_pod
 from portal.jobs.models import Attempt, State
 from portal.logs import figures, selectors, services
 from portal.logs.models import Parcel, Source, Stream
-from portal.logs.services import ingest
+from portal.logs.services import ingest, waiting
 from portal.logs.specs import Record
 from portal.teams.models import Team, User
 from tests import factories
@@ -22,7 +22,6 @@ from tests.support.metrics import counted
 
 TOKEN = "a token of the collectors"
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
-NOW = timedelta(0)
 
 
 @pytest.fixture(autouse=True)
@@ -67,9 +66,13 @@ class File:
         return fresh
 
 
-def deliver(client: Client, records: Sequence[dict[str, Any]], *, token: str = TOKEN, zipped: bool = True) -> Any:
+def deliver(
+    client: Client, records: Sequence[dict[str, Any]], *, token: str = TOKEN, zipped: bool = True, start: str = ""
+) -> Any:
+    """`start`: which process of the collector it is."""
     body = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": list(records)}]}]}).encode()
-    headers = {"Authorization": f"Bearer {token}"} | ({"Content-Encoding": "gzip"} if zipped else {})
+    headers = {"Authorization": f"Bearer {token}", "X-Beamtime-Start": start}
+    headers |= {"Content-Encoding": "gzip"} if zipped else {}
     return client.post(
         "/ingest/v1/logs",
         gzip.compress(body) if zipped else body,
@@ -82,7 +85,7 @@ def number() -> None:
     """As if everything had waited long enough."""
     for stream in Stream.objects.all():
         while Parcel.objects.filter(stream=stream).exists():
-            ingest.number(stream_id=stream.pk, patience=NOW)
+            ingest.number(stream_id=stream.pk, hurry=True)
 
 
 def text() -> bytes:
@@ -137,6 +140,120 @@ def test_what_follows_byte_by_byte_is_numbered_at_once_and_the_rest_waits(client
     number()
     assert text() == b"one\ntwo\nthree\nfour\n"
     assert selectors.gaps_of(stream) == []
+
+
+def read_after(records: list[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
+    """The same as a collector sends them that reads them so much later."""
+    moment = datetime.now(UTC) + timedelta(seconds=seconds)
+    return [each | {"observedTimeUnixNano": str(int(moment.timestamp()) * 1_000_000_000)} for each in records]
+
+
+def test_what_a_killed_collector_had_under_way_comes_behind_the_rest_and_is_no_gap(
+    client: Client, attempt: Attempt
+) -> None:
+    file = File(attempt)
+    deliver(client, file.write("one"), start="first")
+    number()
+    under_way, later = file.write("two", "three"), file.write("four")
+    # Started again: what was under way is sent last, however long that takes.
+    deliver(client, read_after(later, 0), start="second")
+    stream = Stream.objects.get()
+    assert ingest.number(stream_id=stream.pk) == 0
+    deliver(client, read_after(under_way, 0), start="second")
+    deliver(client, read_after(file.write("five"), 5), start="second")
+    assert ingest.number(stream_id=stream.pk) == 4
+    assert (text(), selectors.gaps_of(stream)) == (b"one\ntwo\nthree\nfour\nfive\n", [])
+
+
+def test_a_new_file_begins_when_something_is_here_that_was_read_later_by_who_sends_it(
+    client: Client, attempt: Attempt
+) -> None:
+    old = File(attempt)
+    deliver(client, old.write("one"), start="first")
+    number()
+    rest = old.write("two")
+    new = File(attempt, starts=NOON + timedelta(minutes=1))
+    deliver(client, read_after(new.write("three"), 0), start="first")
+    # Of its predecessor, it may have been read before what was under way then.
+    deliver(client, read_after(new.write("four"), 1), start="second")
+    stream = Stream.objects.get()
+    assert ingest.number(stream_id=stream.pk) == 0
+    deliver(client, read_after(rest, 0), start="second")
+    deliver(client, read_after(new.write("five"), 5), start="second")
+    assert ingest.number(stream_id=stream.pk) == 4
+    assert text() == b"one\ntwo\nthree\nfour\nfive\n"
+
+
+def test_bytes_are_missing_once_something_is_here_that_was_read_later(client: Client, attempt: Attempt) -> None:
+    file = File(attempt)
+    deliver(client, file.write("one"), start="first")
+    number()
+    file.write("two")
+    deliver(client, read_after(file.write("three"), 0), start="first")
+    stream = Stream.objects.get()
+    assert ingest.number(stream_id=stream.pk) == 0
+    deliver(client, read_after(file.write("four"), 20), start="first")
+    assert ingest.number(stream_id=stream.pk) == 2
+    (gap,) = selectors.gaps_of(stream)
+    assert (text(), gap.before_line) == (b"one\nthree\nfour\n", 2)
+
+
+def test_a_log_of_which_the_beginning_never_comes_begins_with_a_gap(client: Client, attempt: Attempt) -> None:
+    file = File(attempt)
+    lost = file.write("one")
+    deliver(client, file.write("two"))
+    number()
+    (gap,) = selectors.gaps_of(Stream.objects.get())
+    assert (text(), gap.before_line, gap.after_ns) == (b"two\n", 1, None)
+    assert gap.bytes == len(base64.b64decode(lost[0]["body"]["bytesValue"])) + 1
+
+
+def test_the_first_line_of_a_container_comes_soon_and_one_behind_a_full_file_after_a_minute_of_silence(
+    client: Client, attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream_of = File(attempt, starts=datetime.now(UTC))
+    deliver(client, stream_of.write("one"))
+    stream = Stream.objects.get()
+    assert ingest.number(stream_id=stream.pk) == 0
+    at = datetime.now(UTC)
+
+    def later(seconds: float) -> None:
+        monkeypatch.setattr(waiting, "now", lambda: at + timedelta(seconds=seconds))
+
+    later(3)
+    assert ingest.number(stream_id=stream.pk) == 1
+    new = File(attempt, starts=at + timedelta(minutes=1))
+    deliver(client, new.write("two"))
+    later(60)
+    assert ingest.number(stream_id=stream.pk) == 0
+    later(64)
+    assert ingest.number(stream_id=stream.pk) == 1
+
+
+def test_what_the_follower_stored_meanwhile_does_not_come_twice(client: Client, attempt: Attempt) -> None:
+    file = File(attempt)
+    first, second = file.write("one"), file.write("two", "three")
+    start = int(NOON.timestamp()) * 1_000_000_000
+    deliver(client, first)
+    stream = Stream.objects.get()
+    assert services.append(stream_id=stream.pk, first_line=1, records=[Record(start + 1000, b"one\n")])
+    number()
+    # All that came was stored already. Nevertheless the follower has to stop here.
+    assert not services.append(stream_id=stream.pk, first_line=2, records=[Record(start + 2000, b"two\n")])
+    deliver(client, second)
+    number()
+    assert text() == b"one\ntwo\nthree\n"
+
+
+def test_no_fault_of_the_portal_makes_a_collector_give_a_delivery_up(
+    client: Client, attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: Any) -> int:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(ingest, "accept", fail)
+    answer = deliver(client, File(attempt).write("one"))
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
 
 
 def test_bytes_that_never_come_are_a_gap(client: Client, attempt: Attempt) -> None:

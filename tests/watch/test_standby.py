@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
 
 import pytest
 import pytest_asyncio
@@ -13,6 +12,7 @@ from portal.logs import services
 from portal.logs.models import Source, Stream
 from portal.logs.policy.collected import Seen
 from portal.logs.services import ingest
+from portal.logs.services.waiting import keep
 from portal.watch import standby
 from portal.watch.desk import Desk
 from portal.watch.follower import Follower
@@ -59,8 +59,8 @@ def deliver(job: Job, texts: list[bytes], *, offset: int = 0) -> None:
     for text in texts:
         records.append(Seen(NOON_NS + offset, offset, offset + 100, "stdout", True, text))
         offset += 100
-    ingest._keep(stream.pk, records, stream.created_at)
-    ingest.number(stream_id=stream.pk, patience=timedelta(0))
+    keep(stream.pk, records)
+    ingest.number(stream_id=stream.pk, hurry=True)
 
 
 def write(cluster: FakeCluster, texts: list[bytes]) -> None:
@@ -101,6 +101,24 @@ async def test_of_a_collector_that_has_gone_the_follower_adds_what_is_missing(
     assert await finished(standing)
     text, stream = await stored()
     assert (text, stream.source) == (b"one\ntwo\nthree\n", Source.FOLLOWER)
+
+
+async def test_a_file_that_was_full_right_before_the_end_is_waited_for(
+    cluster: FakeCluster, job: Job, desk: Desk
+) -> None:
+    texts = [b"one", b"two", b"three"]
+    await deliver(job, texts[:2])
+    # The present file is empty: what the endpoint shows says nothing of the file before it.
+    cluster.log(REF).close()
+    standing = follower(cluster, job, desk)
+    standing.ended.set()
+    running = asyncio.create_task(finished(standing))
+    await asyncio.sleep(0.5)
+    assert not running.done()
+    await deliver(job, texts[2:], offset=200)
+    assert await running
+    text, _stream = await stored()
+    assert text == b"one\ntwo\nthree\n"
 
 
 async def test_of_a_pod_that_has_gone_what_was_delivered_is_the_log(cluster: FakeCluster, job: Job, desk: Desk) -> None:

@@ -5,12 +5,13 @@ is known by its time stamp *and* its offset: offsets begin anew in each file, an
 and offset would not do, because a file changes its name when it is rotated.
 
 Records are numbered as soon as it is certain that nothing comes before them: because they follow the last one in its
-file byte by byte, or because they have waited long enough for what else may be under way. The order within a file is
+file byte by byte, or because what else may be under way would have come (`settling.py`). The order within a file is
 that of its bytes: two pipes of a container are stamped a little apart.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,9 +21,13 @@ from portal.logs.specs import Record
 
 # How far apart two pipes of a container may be stamped.
 SKEW_NS = 1_000_000_000
+# And how far they mostly are.
+JITTER_NS = 20_000_000
 # A span is ended after so many bytes, so that its times are close together: a record of the next file, which begins at
 # the same offsets, is then never taken for one of this file. Beyond so many spans, old neighbours are joined.
 SPAN_BYTES, MOST_SPANS = 64 * 1024, 2_000
+# So many of the last spans are looked at for the newest.
+RECENT_SPANS = 8
 
 
 class Seen(NamedTuple):
@@ -60,10 +65,10 @@ class OpenLine(NamedTuple):
 
 
 class Hole(NamedTuple):
-    """Bytes of a file that never came: before which of the taken records, and between which times."""
+    """Bytes of a file that never came: before which of the taken records, and between which times (None: not known)."""
 
     before: int
-    after_ns: int
+    after_ns: int | None
     until_ns: int
     bytes: int
 
@@ -84,19 +89,37 @@ class Book:
         self.spans = list(spans)
         self.open_lines = dict(open_lines or {})
 
-    def take(self, arrivals: Iterable[Seen], *, waited: Callable[[Seen], bool]) -> Taken:
-        """Number what can be numbered. `waited`: whether a record has been here so long that nothing older comes."""
-        pile = _Pile({(each.time_ns, each.offset): each for each in arrivals if not self._is_numbered(each)}.values())
+    def take(
+        self,
+        arrivals: Iterable[Seen],
+        *,
+        waited: Callable[[Seen], bool],
+        took: Callable[[Seen], None] = lambda _: None,
+        joins: Callable[[Seen, int], bool] = lambda *_: True,
+    ) -> Taken:
+        """Number what can be numbered.
+
+        `waited`: whether nothing older than this record, which follows no other, can come any more. `took`: told of
+        each record that is numbered. `joins`: whether this record, which begins where a file has ended at this time,
+        is surely of that file.
+        """
+        newest_ns = max((span.last_ns for span in self.spans), default=-1)
+        fresh = (each for each in arrivals if each.time_ns > newest_ns or not self._is_numbered(each))
+        pile = _Pile({(each.time_ns, each.offset): each for each in fresh}.values())
         taken = Taken()
         while True:
-            record = pile.at(self.spans[-1].end, not_before=self.spans[-1].last_ns - SKEW_NS) if self.spans else None
-            if record is None:
+            record = self._following(pile)
+            if record is not None:
+                if not joins(record, self.spans[-1].last_ns):
+                    break
+            else:
                 record = pile.beginning()
                 if record is None or not waited(record):
                     break
                 self._begin(record, taken)
             pile.remove(record)
             self._add(record, taken)
+            took(record)
         taken.rest = pile.left()
         self._tidy()
         return taken
@@ -115,11 +138,27 @@ class Book:
             old = len(self.spans) - MOST_SPANS // 2
             self.spans = [*_joined(self.spans[:old]), *self.spans[old:]]
 
+    def _following(self, pile: "_Pile") -> Seen | None:
+        """The next record of the present file: the last one, or the newest, which a late stretch has interrupted."""
+        if not self.spans:
+            return None
+        record = pile.following(self.spans[-1])
+        if record is None:
+            newest = max(self.spans[-RECENT_SPANS:], key=lambda span: span.last_ns)
+            record = pile.following(newest) if newest is not self.spans[-1] else None
+            if record is not None:
+                self.spans.remove(newest)
+                self.spans.append(newest)
+        return record
+
     def _begin(self, record: Seen, taken: Taken) -> None:
         """A new file, or one of which something is missing."""
         last = self.spans[-1] if self.spans else None
-        if record.offset > 0 and last is not None and record.offset > last.end and record.time_ns >= last.last_ns:
-            taken.holes.append(Hole(len(taken.records), last.last_ns, record.time_ns, record.offset - last.end))
+        if record.offset > 0 and (last is None or record.time_ns >= last.last_ns):
+            # How much, if it is the last file of which it is missing.
+            since = last.end if last is not None and last.end < record.offset else 0
+            after_ns = None if last is None else last.last_ns
+            taken.holes.append(Hole(len(taken.records), after_ns, record.time_ns, record.offset - since))
         self.spans.append(Span(record.time_ns, record.offset, record.time_ns, record.offset))
 
     def _add(self, record: Seen, taken: Taken) -> None:
@@ -155,9 +194,29 @@ class _Pile:
             self._by_offset[record.offset].append(record)
             self._ends[record.end].append(record)
 
-    def at(self, offset: int, *, not_before: int) -> Seen | None:
-        """The earliest record at this place of a file."""
-        return next((each for each in self._by_offset.get(offset, ()) if each.time_ns >= not_before), None)
+    def following(self, span: Span) -> Seen | None:
+        """The record that goes on where a span ends; None if the one at this place goes on with another file.
+
+        Lines of equal length end at the same places in each file.
+        """
+        earliest_ns = span.last_ns - SKEW_NS
+        found = next((each for each in self._by_offset.get(span.end, ()) if each.time_ns >= earliest_ns), None)
+        if found is None:
+            return None
+        if any(self._newer_file(span, found)):
+            return None
+        apart = abs(found.time_ns - span.last_ns)
+        nearer = (each for each in self._ends[span.end] if abs(found.time_ns - each.time_ns) < apart)
+        return None if any(each.time_ns <= found.time_ns and each != found for each in nearer) else found
+
+    def _newer_file(self, span: Span, record: Seen) -> Iterator[bool]:
+        """Whether another file had begun before a record: by those between, which lie before the end of the span."""
+        start = bisect_right(self._by_time, span.last_ns, key=lambda each: each.time_ns)
+        for position in range(start, len(self._by_time)):
+            between = self._by_time[position]
+            if between.time_ns >= record.time_ns - JITTER_NS:
+                return
+            yield between.offset < span.end and (between.time_ns, between.offset) not in self._taken
 
     def beginning(self) -> Seen | None:
         """The earliest record that follows none of those that wait."""

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import F
 
 from portal.core import bus, leases
-from portal.logs.models import Stream
+from portal.logs.models import Source, Stream
 from portal.logs.policy import display_text, is_record
 from portal.logs.services.gaps import note_losses
 from portal.logs.services.quota import is_full, leave_out, note_size
@@ -23,9 +23,11 @@ def append(
     open_text: str = "",
     losses: Sequence[Loss] = (),
     fence: leases.Fence | None = None,
+    source: Source = Source.FOLLOWER,
 ) -> Taken:
     """Store lines `first_line` and following. False, and nothing stored, if the cursor is not there any more.
 
+    Nor if `source` may not add lines to this stream (any more).
     `LEFT_OUT` if the job has stored as much log as it may: the lines are counted and get no number.
     `open_text` is the beginning of the line that is being written; `losses` is what could not be had, stored
     with the lines or not at all. Raises `leases.FencedOff`, and `ValueError` for a text that is not one line (see
@@ -47,7 +49,7 @@ def append(
     with transaction.atomic():
         leases.check(fence)
         rows = Stream.objects.filter(pk=stream_id, completed_at__isnull=True, full_at__isnull=True)
-        moved = rows.filter(next_line=first_line).update(
+        moved = rows.filter(next_line=first_line, source=source).update(
             next_line=first_line + len(batch),
             bytes=F("bytes") + size,
             last_time_ns=batch.times[-1],

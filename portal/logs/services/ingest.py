@@ -4,10 +4,9 @@ A delivery is acknowledged once it is stored as a parcel; repeats are recognised
 moves records from parcels into the stream, in one transaction, under the lock of the stream's intake.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
@@ -24,79 +23,105 @@ from portal.core.hints import nudge
 from portal.jobs.models import Attempt
 from portal.logs.models import Cause, Intake, Parcel, Source, Stream
 from portal.logs.policy.collected import SKEW_NS, Book, Seen, Taken
-from portal.logs.policy.parcels import open_lines_of, open_lines_to_json, pack, spans_of, spans_to_json, unpack
+from portal.logs.policy.parcels import open_lines_of, open_lines_to_json, spans_of, spans_to_json
 from portal.logs.services.append import append
 from portal.logs.services.gaps import note_gap
 from portal.logs.services.streams import open_stream
+from portal.logs.services.waiting import Waiting, keep, portion, settling_of
 from portal.logs.specs import Record
 from portal.logs.store import store
 
-# How long a record waits for what may be older and still under way, such as the rest of a rotated file.
-PATIENCE = timedelta(seconds=2)
-# Bytes of one numbering; and of a stream's parcels beyond which its collector is asked to wait.
-PORTION, MOST_WAITING = 4 * 1024 * 1024, 64 * 1024 * 1024
+# Bytes of a stream's parcels beyond which its collector is asked to wait.
+MOST_WAITING = 256 * 1024 * 1024
+# Portions of one stream in a row, before the next one has its turn.
+_IN_A_ROW = 64
+# Between two looks of which the first was in vain.
+IDLE = timedelta(seconds=1)
 
 
-def accept(*, cluster: str, delivery: Mapping[ContainerRef, Sequence[Seen]]) -> int:
+def accept(
+    *,
+    cluster: str,
+    delivery: Mapping[ContainerRef, Sequence[Seen]],
+    read_ns: Mapping[ContainerRef, int] | None = None,
+    sender: str = "",
+) -> int:
     """Keep what was delivered; returns how many records belong to no job of this cluster's.
 
+    `read_ns`: when the collector read the newest record of each container; 0 or none: when it comes. `sender`: names
+    the process of the collector.
     Raises `Unavailable` when more of a stream waits than can be numbered: the collector keeps it and tries again.
     """
     strange = 0
-    streams: dict[UUID, Sequence[Seen]] = {}
+    streams: dict[UUID, tuple[Sequence[Seen], int]] = {}
     for ref, records in delivery.items():
         stream = _stream_of(cluster, ref)
         if stream is None:
             strange += len(records)
         elif stream.completed_at is None:
-            streams[stream.pk] = records
-    sizes = Parcel.objects.filter(stream__in=streams).values_list("stream").annotate(size=Sum(Length("data")))
-    if any(size > MOST_WAITING for _, size in sizes):
+            streams[stream.pk] = records, (read_ns or {}).get(ref, 0)
+    sizes = Parcel.objects.filter(stream__in=streams).order_by().values_list("stream")
+    if any(size > MOST_WAITING for _, size in sizes.annotate(size=Sum(Length("data")))):
         raise Unavailable("More of a log is waiting than can be numbered. Send it again in some seconds.")
     with transaction.atomic():
-        for key, records in streams.items():
-            _keep(key, records, now())
+        for key, (records, moment) in streams.items():
+            keep(key, records, read_ns=moment, sender=sender)
             nudge("logs.number", str(key))
     return strange
 
 
-def number(*, stream_id: UUID, patience: timedelta = PATIENCE) -> int:
-    """Number what has its place; returns how many lines came of it. More may be waiting."""
+def number(*, stream_id: UUID, hurry: bool = False) -> int:
+    """Number what has its place; returns how many lines came of it. More may be waiting.
+
+    `hurry`: nothing more is to come, so what waits is numbered as it stands.
+    """
     with transaction.atomic():
-        intake = Intake.objects.select_for_update().filter(stream=stream_id).first()
+        intake = Intake.objects.select_for_update(no_key=True).filter(stream=stream_id).first()
         if intake is None:
             return 0
-        stream = Stream.objects.select_for_update().get(pk=stream_id)
-        parcels = _portion(stream_id)
+        # The door must be able to add parcels meanwhile, which look at the row's key.
+        stream = Stream.objects.select_for_update(no_key=True).get(pk=stream_id)
         if stream.completed_at is not None:
             Parcel.objects.filter(stream=stream_id).delete()
             return 0
-        received: dict[tuple[int, int], datetime] = {}
-        arrivals: list[Seen] = []
-        for parcel in parcels:
-            for record in unpack(bytes(parcel.data)):
-                arrivals.append(record)
-                received.setdefault((record.time_ns, record.offset), parcel.received_at)
-        settled = now() - patience
+        parcels = portion(stream_id)
+        if not parcels:
+            return 0
+        waiting = Waiting(parcels)
+        settling = settling_of(intake, waiting, hurry=hurry)
         book = Book(spans_of(intake.spans), open_lines_of(intake.open_lines))
-        taken = book.take(arrivals, waited=lambda each: received[each.time_ns, each.offset] <= settled)
-        if not intake.spans and stream.source == Source.FOLLOWER:
+        taken = book.take(waiting.records(), waited=settling.waited, took=settling.took, joins=settling.joins)
+        if taken.records and stream.source == Source.FOLLOWER:
+            # From here on the follower cannot add a line, so what it has stored is all that it will ever store.
+            Stream.objects.filter(pk=stream_id).update(source=Source.COLLECTOR)
             intake.follower_until_ns = stream.last_time_ns
         if intake.follower_until_ns is not None:
             _leave_out_stored(stream, taken, intake.follower_until_ns)
         count = _store(stream, taken)
-        Parcel.objects.filter(pk__in=[parcel.pk for parcel in parcels]).delete()
-        if taken.rest:
-            _keep(stream_id, taken.rest, min(received[each.time_ns, each.offset] for each in taken.rest))
+        waiting.keep_only(taken.rest)
         intake.spans, intake.open_lines = spans_to_json(book.spans), open_lines_to_json(book.open_lines)
-        intake.save(update_fields=["spans", "open_lines", "follower_until_ns"])
+        intake.grown_ns = settling.grown_ns
+        intake.idle_at = None if taken.records else now()
+        intake.save(update_fields=["spans", "open_lines", "follower_until_ns", "grown_ns", "idle_at"])
     return count
+
+
+def number_all(*, stream_id: UUID) -> None:
+    """Number a stream's waiting records, portion by portion, as long as lines come of it.
+
+    Where something is missing every delivery is in vain, and looking costs time: so not too often.
+    """
+    if Intake.objects.filter(stream=stream_id, idle_at__gt=now() - IDLE).exists():
+        return
+    for _ in range(_IN_A_ROW):
+        if not number(stream_id=stream_id):
+            return
 
 
 def number_waiting() -> None:
     """Number whatever waits, stream by stream: what a lost hint missed, and what had to wait."""
     for stream_id in Parcel.objects.order_by().values_list("stream", flat=True).distinct():
-        number(stream_id=stream_id)
+        number_all(stream_id=stream_id)
 
 
 def _stream_of(cluster: str, ref: ContainerRef) -> Stream | None:
@@ -116,27 +141,6 @@ def _stream_of(cluster: str, ref: ContainerRef) -> Stream | None:
     if found is not None:
         return found if (found.job_id, found.pod_name) == (place.job_id, ref.pod) else None
     return open_stream(job_id=place.job_id, attempt_number=place.attempt, ref=ref, pod_index=place.index)
-
-
-def _keep(stream_id: UUID, records: Sequence[Seen], received_at: datetime) -> None:
-    Intake.objects.get_or_create(stream_id=stream_id)
-    data = pack(records)
-    digest = hashlib.sha256(data).hexdigest()
-    Parcel.objects.get_or_create(
-        stream_id=stream_id, digest=digest, defaults={"data": data, "received_at": received_at}
-    )
-
-
-def _portion(stream_id: UUID) -> list[Parcel]:
-    """The oldest parcels, so many that one transaction stays short."""
-    sizes = Parcel.objects.filter(stream=stream_id).order_by("pk").annotate(size=Length("data"))
-    chosen, total = [], 0
-    for key, size in sizes.values_list("pk", "size"):
-        chosen.append(key)
-        total += size
-        if total >= PORTION:
-            break
-    return list(Parcel.objects.filter(pk__in=chosen).order_by("pk"))
 
 
 def _leave_out_stored(stream: Stream, taken: Taken, until_ns: int) -> None:
@@ -161,14 +165,16 @@ def _leave_out_stored(stream: Stream, taken: Taken, until_ns: int) -> None:
             kept.append(record)
     places.append(len(kept))
     taken.records = kept
-    taken.holes = [hole._replace(before=places[hole.before]) for hole in taken.holes if hole.after_ns > until_ns]
+    taken.holes = [
+        hole._replace(before=places[hole.before], after_ns=max(hole.after_ns or until_ns, until_ns))
+        for hole in taken.holes
+        if hole.until_ns > until_ns
+    ]
 
 
 def _store(stream: Stream, taken: Taken) -> int:
     if taken.records:
-        if stream.source != Source.COLLECTOR:
-            Stream.objects.filter(pk=stream.pk).update(source=Source.COLLECTOR)
-        append(stream_id=stream.pk, first_line=stream.next_line, records=taken.records)
+        append(stream_id=stream.pk, first_line=stream.next_line, records=taken.records, source=Source.COLLECTOR)
     for hole in taken.holes:
         note_gap(
             stream_id=stream.pk,
@@ -209,15 +215,15 @@ def hand_back(*, stream_id: UUID, fence: leases.Fence | None = None) -> None:
 def finish(*, stream_id: UUID) -> None:
     """The container has ended and its last lines are delivered: what still waits is numbered as it stands."""
     while Parcel.objects.filter(stream=stream_id).exists():
-        number(stream_id=stream_id, patience=timedelta(0))
+        number(stream_id=stream_id, hurry=True)
     with transaction.atomic():
-        intake = Intake.objects.select_for_update().filter(stream=stream_id).first()
+        intake = Intake.objects.select_for_update(no_key=True).filter(stream=stream_id).first()
         if intake is None:
             return
         book = Book(spans_of(intake.spans), open_lines_of(intake.open_lines))
-        stream = Stream.objects.select_for_update().get(pk=stream_id)
+        stream = Stream.objects.select_for_update(no_key=True).get(pk=stream_id)
         left = book.finish()
         if left:
-            append(stream_id=stream_id, first_line=stream.next_line, records=left)
+            append(stream_id=stream_id, first_line=stream.next_line, records=left, source=Source(stream.source))
             intake.open_lines = {}
             intake.save(update_fields=["open_lines"])
