@@ -32,7 +32,9 @@ def dispatch(attempt_id: int) -> None:
 
 def sweep(*, budget_seconds: float = BUDGET_SECONDS) -> int:
     """Do everything that is due, with several calls to the cluster at a time; the number of errands done."""
-    return _carry_out(_batches(time.monotonic() + budget_seconds))
+    count = _carry_out(_batches(time.monotonic() + budget_seconds))
+    metrics.JOBS_SWEPT.inc(count)
+    return count
 
 
 def _carry_out(batches: Iterable[list[Errand]]) -> int:
@@ -66,6 +68,4 @@ def _batches(deadline: float) -> Iterator[list[Errand]]:
 def _write_down(under_way: list[tuple[Errand, "Future[Outcome]"]]) -> int:
     done = [(errand, future.result()) for errand, future in under_way]
     settle_all(done)
-    count = sum(not isinstance(outcome, NotBegun) for _, outcome in done)
-    metrics.JOBS_SWEPT.inc(count)
-    return count
+    return sum(not isinstance(outcome, NotBegun) for _, outcome in done)
