@@ -18,8 +18,8 @@ from tests.cluster.testbed.cluster import KubectlError
 
 TARGET = 20_000
 LIMITS = {"containerLogMaxSize": "256Ki", "containerLogMaxFiles": 3, "containerLogMonitorInterval": "3s"}
-# Two hundred bytes a line: the buffers between the kubelet and the follower hold some eight megabytes of each log, which
-# a thousand lines a second fill in forty seconds.
+# Two hundred bytes a line: the buffers between the kubelet and the follower hold some eight megabytes of each log,
+# which a thousand lines a second fill in forty seconds.
 WORDS = "w" * 192
 # Twenty times a second what is due by the clock: an even stream, in which a pause means something.
 WRITER = f"""exec python3 -c '
