@@ -1,4 +1,4 @@
-"""A stand-in for the log endpoint of an API server that has fifty busy pods, for a machine that could not run them.
+"""A stand-in for the log endpoint of an API server that has fifty busy pods, which cost this machine nothing.
 
     python -m tests.bench.loglines KUBECONFIG FOLDER
 

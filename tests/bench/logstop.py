@@ -18,7 +18,8 @@ from tests.cluster.testbed.cluster import KubectlError
 
 TARGET = 20_000
 LIMITS = {"containerLogMaxSize": "256Ki", "containerLogMaxFiles": 3, "containerLogMonitorInterval": "3s"}
-# Two hundred bytes a line, so that sockets' buffers are full after some twenty seconds.
+# Two hundred bytes a line: the buffers between the kubelet and the follower hold some eight megabytes of each log,
+# which a thousand lines a second fill in forty seconds.
 WORDS = "w" * 192
 # Twenty times a second what is due by the clock: an even stream, in which a pause means something.
 WRITER = f"""exec python3 -c '
@@ -38,10 +39,10 @@ PLAIN = 2
 def measure(bench: Bench) -> list[Row]:
     """One row."""
     site = bench.kube()
-    pods, rotations = bench.count(20, 4), bench.count(12, 8)
+    pods, rotations = bench.count(20, 4), bench.count(18, 8)
     each = TARGET // pods if not bench.quick else 2_000
     # For some time before the stop, the stop, and some time after it.
-    lines = each * bench.count(110, 60)
+    lines = each * bench.count(130, 60)
     script = WRITER.replace("LINES", str(lines)).replace("EACH", str(each))
     folder = bench.fresh("logstop")
     folder.mkdir()

@@ -16,7 +16,10 @@ from .testbed.cluster import Cluster
 FILE_BYTES = 256 * 1024
 SMALL = {"containerLogMaxSize": "256Ki", "containerLogMaxFiles": 3, "containerLogMonitorInterval": "3s"}
 
-COUNT_TO = """i=0
+# Nothing but one line until it is told to go on: what is rotated away before anybody reads at all is another story.
+COUNT_TO = """echo '1 {words}'
+until [ -e /tmp/go ]; do sleep 0.1; done
+i=1
 while [ $i -lt {lines} ]; do
   seq $((i + 1)) $((i + {step})) | sed 's/$/ {words}/'
   i=$((i + {step}))
@@ -76,11 +79,14 @@ def test_case_05_fifty_cuts_and_three_dead_watchers_over_many_rotations_cost_no_
 
 
 def test_a_follower_stopped_over_many_rotations_declares_every_missing_line_and_doubles_none(rotating: Portal) -> None:
-    portal, lines = rotating, 900_000
+    portal, lines = rotating, 900_001
     # What is sent fills the sockets' buffers first, so the stop is longer than a lease usually is.
     portal.stop("watch")
     portal.start("watch", BEAMTIME_LEASE="40")
     jobs = [portal.submit(COUNT_TO.format(lines=lines, step=2000, pause=0.1, words=WORDS), cores=1) for _ in range(2)]
+    for job in jobs:
+        portal.wait("its first line", job, lambda found: found["streams"] and found["streams"][0]["lines"] == 1)
+        portal.release(job)
     for job in jobs:
         portal.wait("its first lines", job, lambda found: found["streams"] and found["streams"][0]["lines"] > 2000)
 
