@@ -82,3 +82,9 @@ def behind(
             break
         size += len(record.text)
     return None if found is None else (tail.stored(), found)
+
+
+def is_end_of_line(stream_id: UUID, number: int, text: bytes) -> bool:
+    """Whether a stored line ends with this text: the runtime may tear a line when it changes files."""
+    record = selectors.record(stream_id, number)
+    return record is not None and record.text.endswith(text)

@@ -54,6 +54,8 @@ class Overlap:
         self.settled = not stored.keys
         # It was decided that lines are missing behind the last stored one.
         self.unanchored = False
+        # A hole that may be none, and the only record in it: with it the read begins, perhaps in the middle of a line.
+        self.doubtful: tuple[Loss, Record] | None = None
 
     @property
     def end(self) -> int:
@@ -123,16 +125,17 @@ class Overlap:
     def _declare_hole(self, until_ns: int) -> None:
         """Stored lines follow on lines that are not stored: those were left out, and their place is taken."""
         exact = self._matched
-        self.missing.append(
-            Loss(
-                before_line=self._stored.first_line + self._at,
-                cause=Cause.SKIPPED,
-                after_ns=self._reached_ns,
-                until_ns=until_ns,
-                lines=len(self._held) + self._dropped if exact else None,
-                bytes=self._held_bytes + self._dropped_bytes if exact else None,
-            )
+        loss = Loss(
+            before_line=self._stored.first_line + self._at,
+            cause=Cause.SKIPPED,
+            after_ns=self._reached_ns,
+            until_ns=until_ns,
+            lines=len(self._held) + self._dropped if exact else None,
+            bytes=self._held_bytes + self._dropped_bytes if exact else None,
         )
+        self.missing.append(loss)
+        if not exact and len(self._held) == 1 and not self._dropped:
+            self.doubtful = loss, self._held[0]
         self._forget_held()
 
     def _decide(self, next_ns: int | None) -> Sequence[Record]:

@@ -91,7 +91,7 @@ class Reading:
         if self._overlap is not None:
             rest = self._overlap.finish(whole=True)
             if len(rest) or not seen_to_end:
-                self._collect_losses(self._overlap)
+                await self._collect_losses(self._overlap)
             await self._admit(rest, last=True)
         await self._admit(Batch.of(()), last=True)
 
@@ -128,7 +128,11 @@ class Reading:
         await self._admit(batch)
         self._be_due(LINES_WAIT if self._texts or self._losses else OPEN_WAIT)
 
-    def _collect_losses(self, overlap: Overlap) -> None:
+    async def _collect_losses(self, overlap: Overlap) -> None:
+        if overlap.doubtful is not None:
+            (loss, record), overlap.doubtful = overlap.doubtful, None
+            if await self._desk.call(history.is_end_of_line, self._stream_id, loss.before_line - 1, record.text):
+                overlap.missing.remove(loss)
         if any(loss.before_line == self._next_line for loss in overlap.missing):
             # What lies between the last stored line and the next one is said already.
             self._last_ns = None
@@ -185,7 +189,7 @@ class Reading:
             if found is not None:
                 overlap = self._overlap = Overlap(found[0], cause=Cause.SKIPPED)
                 batch = overlap.new(batch)
-        self._collect_losses(overlap)
+        await self._collect_losses(overlap)
         if overlap.settled:
             self._overlap = None
         return batch

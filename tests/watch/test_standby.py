@@ -150,3 +150,21 @@ async def test_a_stream_that_a_collector_takes_over_is_left_to_it(cluster: FakeC
     assert await running
     text, _stream = await stored()
     assert text == b"one\ntwo\nthree\n"
+
+
+async def test_a_line_that_was_torn_at_a_rotation_is_whole_and_no_gap(
+    cluster: FakeCluster, job: Job, desk: Desk
+) -> None:
+    behind = [b"four", b"five"]
+    await deliver(job, [b"one", b"two", b"three and its rest", *behind])
+    # The present file begins with the rest of the third line.
+    log = cluster.log(REF)
+    for number, text in enumerate((b" and its rest", *behind)):
+        log.write(text + b"\n", ns=NOON_NS + 250 + number * 100 - 50 * bool(number))
+    log.close()
+    standing = follower(cluster, job, desk)
+    standing.ended.set()
+    assert await finished(standing)
+    text, stream = await stored()
+    assert text == b"".join(each + b"\n" for each in (b"one", b"two", b"three and its rest", *behind))
+    assert not await stream.gaps.aexists()
