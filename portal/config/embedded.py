@@ -168,6 +168,8 @@ class _Server(uvicorn.Server):
                 log_level="warning",
                 access_log=False,
                 server_header=False,
+                # Nobody has so much to say in one message; without this a socket could hold 16 MiB of memory.
+                ws_max_size=128 * 1024,
                 timeout_graceful_shutdown=REQUESTS,
             )
         )

@@ -79,7 +79,7 @@ def log_of(context: Mapping[str, Any], stream: Stream | None, first: int | None 
         "gaps_json": json.dumps([_gap(gap) for gap in gaps]),
         "rows": [_row(line.n, line.time_ns, line.text, gaps) for line in page.lines],
         "open_text": display_text(page.open_text),
-        "opening": opening,
+        "opening": opening if opening is not None else first,
         "first": page.first if not page.expired else page.next,
         "next": page.next,
         "older": max(1, begin - PAGE_LINES) if begin > 1 else None,

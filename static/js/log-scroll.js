@@ -49,7 +49,7 @@
 
     /** Fetch what is missing for what is in view. */
     load() {
-      if (this.loading || Beamtime.closed) return;
+      if (this.loading || Beamtime.closed || this.words.expired) return;
       const top = this.box.scrollTop;
       const bottom = top + this.box.clientHeight;
       const begin = this.above.offsetHeight;

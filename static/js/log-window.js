@@ -148,6 +148,7 @@
 
     append(lines) {
       if (!lines.length) return;
+      this.words.expired = ""; // what kept the page from its lines has passed
       const rows = document.createDocumentFragment();
       for (const [n, ms, text] of lines) rows.append(this.row(n, ms, text, this.painter));
       this.rows.append(rows);

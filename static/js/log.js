@@ -31,8 +31,8 @@
     begin() {
       const opening = Number(this.words.opening || 0);
       if (!this.words.prefix) window.addEventListener("hashchange", () => this.goToHash());
-      if (!this.words.prefix && /^#L\d/.test(location.hash)) this.goToHash();
-      else if (opening) this.choose(opening);
+      if (!this.words.prefix && this.goToHash()) return;
+      if (opening) this.choose(opening);
       else if (!this.words.expired) this.follow(true);
     }
 
@@ -69,9 +69,11 @@
       this.choose(line);
     }
 
+    /** Whether the address names a line. One before the first is the first, one behind the last is the last. */
     goToHash() {
-      const found = /^#L(\d{1,15})$/.exec(location.hash);
+      const found = /^#L(\d+)$/.exec(location.hash);
       if (found) this.choose(Number(found[1]));
+      return Boolean(found);
     }
 
     // --- Following --------------------------------------------------------------------------------------------------------

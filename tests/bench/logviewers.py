@@ -136,7 +136,7 @@ def _memory(bench: Bench, site: Server, tokens: list[str]) -> Row:
         f"{grown:.2f} MiB ({grown * count:.0f} MiB in all)",
         grown <= MIB,
         f"uvicorn alone: {plain:.2f} MiB",
-        grown / plain,
+        grown / plain if plain > 0 else None,
     )
 
 

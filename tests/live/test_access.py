@@ -162,6 +162,21 @@ async def test_one_person_has_so_many_sockets_and_no_more(
     assert (await (await dial(path, cookies)).frame())["type"] == "hello"
 
 
+async def test_fifty_sockets_of_one_person_are_served_and_the_next_one_waits_for_a_seat(
+    house: House, dial: Dial
+) -> None:
+    mine, theirs = [await sync_to_async(cookie)(person) for person in (house.member, house.auditor)]
+    path = f"/ws/v1/jobs/{house.job.pk}/"
+    wires = [await dial(path, mine) for _ in range(seats.MOST)]
+    assert [(await wire.frame())["type"] for wire in wires] == ["hello"] * 50
+    assert await (await dial(path, mine)).code() == 4429
+    assert (await (await dial(path, theirs)).frame())["type"] == "hello"
+    bus.hub().deliver(bus.Message(f"job:{house.job.pk}", {"kind": "cost"}))
+    assert [(await wire.frame())["type"] for wire in wires] == ["cost"] * 50
+    await wires.pop().leave()
+    assert (await (await dial(path, mine)).frame())["type"] == "hello"
+
+
 async def test_sockets_that_ended_leave_nothing_behind(house: House, dial: Dial) -> None:
     cookies = await sync_to_async(cookie)(house.member)
     for path in [*await addresses(house), "/ws/v1/jobs/x/"]:

@@ -220,9 +220,10 @@ async def test_a_viewer_far_behind_is_taken_to_the_end_only_if_it_asked(
 
 
 async def test_a_socket_that_talks_too_much_is_closed(house: House, dial: Dial, stream: Stream) -> None:
-    """By the number of frames, and by their size; a ping now and then is fine."""
+    """By the number of frames, and by their size, up to 64 MiB; a ping now and then is fine."""
     mine = await member_cookie(house)
-    for texts in (["x"] * (module.MOST_SAID + 1), ["x" * (module.MOST_SAID_BYTES + 1)]):
+    much = "x" * (64 * 2**20)
+    for texts in (["x"] * (module.MOST_SAID + 1), ["x" * (module.MOST_SAID_BYTES + 1)], [much], [much[: 2**20]] * 64):
         wire = await dial(f"/ws/v1/streams/{stream.pk}/", mine)
         await wire.frame()
         for text in texts:
