@@ -45,7 +45,9 @@ def open_log(page: Page, job: str, anchor: str = "") -> None:
 
 
 def wait_for_lines(page: Page, count: int) -> None:
-    expect(page.locator("[data-log-count]")).to_have_text(f"{count:,} lines, complete", timeout=60_000)
+    expect(page.locator("[data-log-count]")).to_have_text(
+        f"{count:,} line{'' if count == 1 else 's'}, complete", timeout=60_000
+    )
 
 
 def test_case_03_a_dropped_socket_brings_each_line_once(context: BrowserContext, demo: Demo) -> None:
