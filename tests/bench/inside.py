@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import sys
-from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+from tests.bench.verbs import answer
 
 if TYPE_CHECKING:
     from portal.jobs.models import Attempt, Job, Pod
@@ -165,17 +163,5 @@ def _analyse() -> None:
         cursor.execute("ANALYZE" if connection.vendor == "sqlite" else "VACUUM ANALYZE")
 
 
-VERBS: dict[str, Callable[..., Any]] = {verb.__name__: verb for verb in (fill, submit, queries, password, manifest)}
-
-
-def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings")
-    import django
-
-    django.setup()
-    verb, *arguments = sys.argv[1:]
-    print(json.dumps(VERBS[verb](*arguments), default=str))
-
-
 if __name__ == "__main__":
-    main()
+    answer({verb.__name__: verb for verb in (fill, submit, queries, password, manifest)})

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import calendar
-import contextlib
-import http.client
-import socket
-import threading
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tests.bench.chromium import signed_in
 from tests.bench.context import Bench
 from tests.bench.kube import KubeSite
-from tests.bench.processes import until
-from tests.bench.rawwatch import api, connection
+from tests.bench.processes import BenchError, until
+from tests.bench.rawwatch import RawLines
 from tests.bench.table import Row, ms, percentile, spread
 from tests.cluster.testbed import images
 
@@ -48,20 +43,23 @@ new MutationObserver((records) => {
 def measure(bench: Bench) -> list[Row]:
     """One row."""
     site = bench.kube()
-    count = bench.count(40, 8) * RATE
+    count = bench.count(40, 15) * RATE
     body = site.body(PROGRAM.format(count=count, rate=RATE))
     body["values"]["image"] = images.PYTHON
-    job = str(site.client().post("jobs/", body)["id"])
-    pod = _running(site, job)
-    with signed_in(site.address, OBSERVE) as page, RawFollow(site.cluster.kubeconfig, site.namespace, pod) as raw:
-        page.goto(f"{site.address}/teams/{site.team}/jobs/{job}/log/")
-        opened = len(raw.at)
-        until("every line at the raw follow", lambda: len(raw.at) == count, seconds=count / RATE + 60, look=0.2)
-        newest = "Math.max(0, ...Object.keys(window.benchLines))"
-        until("every line on the page", lambda: page.evaluate(newest) == count, seconds=30, look=0.2)
-        shown: dict[str, float] = page.evaluate("window.benchLines")
+    with signed_in(site.address, OBSERVE) as page:
+        job = str(site.client().post("jobs/", body)["id"])
+        pod = _running(site, job)
+        with RawFollow(site.cluster.kubeconfig, site.namespace, pod) as raw:
+            page.goto(f"{site.address}/teams/{site.team}/jobs/{job}/log/")
+            opened = len(raw.at)
+            until("every line at the raw follow", lambda: len(raw.at) == count, seconds=count / RATE + 60, look=0.2)
+            newest = "Math.max(0, ...Object.keys(window.benchLines))"
+            until("every line on the page", lambda: page.evaluate(newest) == count, seconds=30, look=0.2)
+            shown: dict[str, float] = page.evaluate("window.benchLines")
     wanted = range(opened + WARM, count + 1)
     found = [shown[str(n)] - raw.at[n] for n in wanted if str(n) in shown]
+    if not found:
+        raise BenchError(f"of {count} lines {opened} had come before the page was open: too few are left")
     plain = [raw.at[n] - raw.written[n] for n in wanted]
     missing = len(wanted) - len(found)
     return [
@@ -90,40 +88,22 @@ def _running(site: KubeSite, job: str) -> str:
     return str(pods()[0]["metadata"]["name"])
 
 
-class RawFollow:
-    """One HTTP request for the log, in a thread of its own: `at` has each line's arrival, `written` its own time."""
+class RawFollow(RawLines):
+    """One HTTP request for the log: `at` has each line's arrival, `written` its own time."""
 
     def __init__(self, kubeconfig: Path, namespace: str, pod: str) -> None:
+        super().__init__(kubeconfig)
         self.at: dict[int, float] = {}
         self.written: dict[int, float] = {}
-        self._path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log?follow=true&timestamps=true"
-        self._line = connection(api(kubeconfig).configuration)
-        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._log = f"/api/v1/namespaces/{namespace}/pods/{pod}/log?follow=true&timestamps=true"
 
-    def __enter__(self) -> Self:
-        self._line.connect()
-        # Kept here, because the connection gives it away with an answer that has no end.
-        self._socket = self._line.sock
-        self._line.request("GET", self._path)
-        self._answer = self._line.getresponse()
-        self._thread.start()
-        return self
+    def _path(self) -> str:
+        return self._log
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
-        self._line.close()
-
-    def _read(self) -> None:
-        with contextlib.suppress(OSError, http.client.HTTPException):
-            while line := self._answer.readline():
-                moment = time.time()
-                stamp, _, text = line.decode().partition(" ")
-                number = int(text.split(" ", 2)[1])
-                self.at[number], self.written[number] = moment, _seconds(stamp)
+    def _take(self, line: bytes, moment: float) -> None:
+        stamp, _, text = line.decode().partition(" ")
+        number = int(text.split(" ", 2)[1])
+        self.at[number], self.written[number] = moment, _seconds(stamp)
 
 
 def _seconds(stamp: str) -> float:

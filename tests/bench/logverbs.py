@@ -5,16 +5,14 @@ The lines are those of a training, about 108 bytes each: 10,000,000 of them are 
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import sys
 import time
 from array import array
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from uuid import UUID, uuid4
+
+from tests.bench.verbs import answer
 
 if TYPE_CHECKING:
     from portal.jobs.models import Job
@@ -160,17 +158,5 @@ def _vacuum() -> None:
         cursor.execute("VACUUM ANALYZE")
 
 
-VERBS: dict[str, Callable[..., Any]] = {verb.__name__: verb for verb in (write, running, speak, people)}
-
-
-def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings")
-    import django
-
-    django.setup()
-    verb, *arguments = sys.argv[1:]
-    print(json.dumps(VERBS[verb](*arguments), default=str))
-
-
 if __name__ == "__main__":
-    main()
+    answer({verb.__name__: verb for verb in (write, running, speak, people)})

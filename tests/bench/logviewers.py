@@ -144,16 +144,21 @@ def _grown(bench: Bench, port: int, pid: int, path: str, tokens: list[str], coun
     """MiB for each viewer, at the highest, until no more comes."""
     # One viewer warms up: threads, connections, caches.
     with _crowd(bench, port, path, tokens, 1, stalled=True, apart=APART):
-        time.sleep(2)
+        _highest(pid)
     begun = resident_mib(pid)
-    highest, changed_at = begun, time.monotonic()
     with _crowd(bench, port, path, tokens, count, stalled=True, apart=APART):
-        while time.monotonic() - changed_at < 3:
-            now = resident_mib(pid)
-            if now > highest + 0.5:
-                highest, changed_at = now, time.monotonic()
-            time.sleep(0.1)
-    return (highest - begun) / count
+        return (_highest(pid) - begun) / count
+
+
+def _highest(pid: int) -> float:
+    """MiB, once it has not grown for three seconds."""
+    highest, changed_at = resident_mib(pid), time.monotonic()
+    while time.monotonic() - changed_at < 3:
+        now = resident_mib(pid)
+        if now > highest + 0.5:
+            highest, changed_at = now, time.monotonic()
+        time.sleep(0.1)
+    return highest
 
 
 # -- programs

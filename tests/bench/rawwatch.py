@@ -30,25 +30,29 @@ def api(kubeconfig: Path) -> ApiClient:
     return ApiClient(configuration)
 
 
-class RawWatch:
-    """Notes when something was first seen. `name` makes a key of an event, or None for what does not matter.
+class RawLines:
+    """An answer without an end, read line by line in a thread of its own; each with its moment by `time.time()`.
 
-    `at` has the keys' moments by `time.time()`, which is the clock that a browser has too. In a thread of its own.
+    That is the clock that a browser has too.
     """
 
-    def __init__(self, kubeconfig: Path, path: str, name: Callable[[str, Object], str | None]) -> None:
-        self.at: dict[str, float] = {}
-        self._path, self._name = path, name
+    def __init__(self, kubeconfig: Path) -> None:
         self._line = connection(api(kubeconfig).configuration)
         self._thread = threading.Thread(target=self._read, daemon=True)
 
+    def _path(self) -> str:
+        """What to ask for; may ask over the same connection before."""
+        raise NotImplementedError
+
+    def _take(self, line: bytes, moment: float) -> None:
+        raise NotImplementedError
+
     def __enter__(self) -> Self:
-        self._line.request("GET", f"{self._path}?limit=1")
-        listed = json.loads(self._line.getresponse().read())
-        version = listed["metadata"]["resourceVersion"]
+        self._line.connect()
+        path = self._path()
         # Kept here, because the connection gives it away with an answer that has no end.
         self._socket = self._line.sock
-        self._line.request("GET", f"{self._path}?watch=1&resourceVersion={version}&timeoutSeconds=3600")
+        self._line.request("GET", path)
         self._answer = self._line.getresponse()
         self._thread.start()
         return self
@@ -62,18 +66,39 @@ class RawWatch:
         self._thread.join()
         self._line.close()
 
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            # What has no line end was cut by us.
+            while (line := self._answer.readline()).endswith(b"\n"):
+                self._take(line, time.time())
+
+
+class RawWatch(RawLines):
+    """Notes when something was first seen. `name` makes a key of an event, or None for what does not matter.
+
+    `at` has the keys' moments.
+    """
+
+    def __init__(self, kubeconfig: Path, path: str, name: Callable[[str, Object], str | None]) -> None:
+        super().__init__(kubeconfig)
+        self.at: dict[str, float] = {}
+        self._list, self._name = path, name
+
+    def _path(self) -> str:
+        self._line.request("GET", f"{self._list}?limit=1")
+        listed = json.loads(self._line.getresponse().read())
+        version = listed["metadata"]["resourceVersion"]
+        return f"{self._list}?watch=1&resourceVersion={version}&timeoutSeconds=3600"
+
     def until_seen(self, keys: set[str], *, seconds: float) -> None:
         """Wait for all of these keys. Raises BenchError if one does not come."""
         until(f"{len(keys)} events at a raw watch", lambda: keys <= self.at.keys(), seconds=seconds)
 
-    def _read(self) -> None:
-        with contextlib.suppress(OSError, http.client.HTTPException):
-            while line := self._answer.readline():
-                moment = time.time()
-                event = json.loads(line)
-                key = self._name(event["type"], event["object"])
-                if key is not None:
-                    self.at.setdefault(key, moment)
+    def _take(self, line: bytes, moment: float) -> None:
+        event = json.loads(line)
+        key = self._name(event["type"], event["object"])
+        if key is not None:
+            self.at.setdefault(key, moment)
 
 
 def connection(configuration: Configuration) -> http.client.HTTPSConnection:

@@ -176,7 +176,7 @@ def test_the_page_of_a_job_with_256_pods(page: Page, demo: Demo, seeded: tuple[s
     expect(runs.first).to_contain_text("Failed")
     expect(page.locator("#log-stream option")).to_have_count(PODS)
     page.goto(f"/teams/vision/jobs/{job}/log/?view=merged")
-    expect(page.locator(".bt-log-row", has_text="rank 255 says 2")).to_be_attached(timeout=20_000)
+    expect(page.locator(".bt-log-row", has_text="rank 255 says 2")).to_be_attached()
     page.locator(".bt-log").hover()
 
     def first_is_shown() -> bool:

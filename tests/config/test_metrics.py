@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.config.server import ROOT, SUBMIT, Server
 from tests.config.test_demo import Demo, eventually
-from tests.config.test_outage import ROOT, SUBMIT, Server
 from tests.support.metrics import scraped
-from tests.support.servers import RedisServer, free_port
+from tests.support.servers import free_port
 
 TOKEN = "what Prometheus knows"
 
@@ -63,14 +63,6 @@ def test_the_embedded_process_tells_of_everything_in_one_answer(demo: Demo) -> N
             scrape(address, token)
         assert refused.value.code == 401
         refused.value.close()
-
-
-@pytest.fixture
-def site(tmp_path: Path, redis_that_fails: RedisServer) -> Server:
-    site = Server(tmp_path, redis_that_fails.url)
-    site.manage("migrate", "--verbosity=0")
-    site.manage("seed_demo")
-    return site
 
 
 @contextlib.contextmanager

@@ -10,49 +10,10 @@ from pathlib import Path
 import pytest
 import redis
 from celery import Celery
-from cryptography.fernet import Fernet
 
+from tests.config.server import ROOT, SUBMIT, Server
 from tests.config.test_demo import eventually
 from tests.support.servers import RedisServer
-
-ROOT = Path(__file__).resolve().parents[2]
-SUBMIT = """
-from portal.jobs.services import submit
-from portal.jobs.specs import JobRequest
-from portal.teams.models import Team, User
-team, user = Team.objects.get(slug="vision"), User.objects.get(username="member")
-submit(JobRequest(team=team, user=user, template="script", version=None, values={"script": "true"}, name="", queue=None,
-                  idempotency_key=None))
-"""
-STATES = "from portal.jobs.models import Job; print(*Job.objects.values_list('state', flat=True))"
-
-
-class Server:
-    """A site in server mode, without its web: a database of its own, jobs as processes of this machine, a broker."""
-
-    def __init__(self, folder: Path, redis_url: str) -> None:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("BEAMTIME_", "DATABASE_"))}
-        self.environment = kept | {
-            "DJANGO_SETTINGS_MODULE": "portal.config.settings",
-            "BEAMTIME_MODE": "server",
-            "BEAMTIME_DATA_DIR": str(folder / "data"),
-            "DATABASE_URL": f"sqlite:///{folder / 'site.sqlite3'}",
-            "REDIS_URL": redis_url,
-            "BEAMTIME_CLUSTER_BACKEND": "local",
-            "BEAMTIME_ALLOW_LOCAL_BACKEND": "yes",
-            "BEAMTIME_SECRET_KEY": "a key for this test",
-            "BEAMTIME_SECRETS_KEYS": Fernet.generate_key().decode(),
-            "BEAMTIME_DEMO_PASSWORD": "a password for this test",
-        }
-
-    def manage(self, *arguments: str) -> str:
-        command = [sys.executable, "manage.py", *arguments]
-        return subprocess.run(
-            command, cwd=ROOT, env=self.environment, check=True, capture_output=True, text=True
-        ).stdout
-
-    def states(self) -> list[str]:
-        return self.manage("shell", "--verbosity=0", "-c", STATES).split()
 
 
 def takes_tasks(broker: str) -> bool:
@@ -62,14 +23,6 @@ def takes_tasks(broker: str) -> bool:
     except redis.ConnectionError:
         # A connection that is older than the broker.
         return False
-
-
-@pytest.fixture
-def site(tmp_path: Path, redis_that_fails: RedisServer) -> Server:
-    site = Server(tmp_path, redis_that_fails.url)
-    site.manage("migrate", "--verbosity=0")
-    site.manage("seed_demo")
-    return site
 
 
 @pytest.fixture

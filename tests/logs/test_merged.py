@@ -1,6 +1,10 @@
 """All logs of a job as one: each line once, in either direction, whatever the times say."""
 
+import itertools
+
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -89,6 +93,26 @@ def test_only_lines_of_a_level(job: Job) -> None:
     assert forwards(streams, 9, "warning") == [(0, 2), (0, 3), (0, 5)]
     page = merged(streams, cursor=None, limit=1, backward=True, level="error")
     assert [line.n for line in page.lines] == [5]
+
+
+def test_a_slow_machine_gives_as_many_lines_as_were_asked_for(job: Job) -> None:
+    """The beginnings of hundreds of logs may take longer to read than the patience for a rare level."""
+    streams = in_order([log(job, [10, 40, 50]), log(job, [20, 30, 60])])
+    hours = itertools.count(0, 3600)
+    page = merged(streams, cursor=None, limit=4, clock=lambda: next(hours))
+    assert [(line.stream, line.n) for line in page.lines] == [(0, 1), (1, 1), (1, 2), (0, 2)]
+
+
+def test_looking_for_a_level_begins_when_the_logs_are_open(job: Job) -> None:
+    """Else a look that took its whole second to open them would end behind one line, again and again."""
+    streams = in_order([log(job, [1, 2], texts=["nothing", "ERROR: one"]), log(job, [3], texts=["ERROR: two"])])
+    with CaptureQueriesContext(connection) as asked:
+
+        def clock() -> float:
+            return 100.0 if len(asked) else 0.0
+
+        page = merged(streams, cursor=None, limit=9, level="error", clock=clock)
+    assert [(line.stream, line.n) for line in page.lines] == [(0, 2), (1, 1)]
 
 
 def test_256_pods_are_read_in_bounded_portions(job: Job) -> None:
