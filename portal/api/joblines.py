@@ -28,11 +28,20 @@ class MergedLineSerializer(serializers.Serializer[Any]):
     t = serializers.CharField(help_text="When it was written, RFC 3339 with nanoseconds.")
     text = serializers.CharField()
     level = serializers.ChoiceField(["error", "warning", "info"], help_text="A guess by the words of the line.")
+    gaps = serializers.ListField(
+        child=serializers.CharField(), help_text="What is missing right before it in its own log."
+    )
+
+
+class MissingSerializer(serializers.Serializer[Any]):
+    s = serializers.IntegerField(help_text="Which of `streams`, from 0.")
+    words = serializers.CharField()
 
 
 class MergedSerializer(serializers.Serializer[Any]):
     streams = serializers.ListField(child=serializers.UUIDField(), help_text="In the order in which they began.")
     lines = MergedLineSerializer(many=True)
+    missing = MissingSerializer(many=True, help_text="At the end: what is missing behind the last line of a log.")
     before = serializers.CharField(help_text="Cursor of what was written before; with `direction=backward`.")
     after = serializers.CharField(help_text="Cursor of what follows.")
     at_start = serializers.BooleanField()
@@ -62,13 +71,21 @@ class JobLines(View):
             level=cast(merged.Level, choice(request, "level", _LEVELS)),
         )
         lines = [
-            {"s": line.stream, "n": line.n, "t": rfc3339(line.time_ns), "text": line.text, "level": line.level}
+            {
+                "s": line.stream,
+                "n": line.n,
+                "t": rfc3339(line.time_ns),
+                "text": line.text,
+                "level": line.level,
+                "gaps": line.gaps,
+            }
             for line in page.lines
         ]
         return Response(
             {
                 "streams": [str(stream.pk) for stream in streams],
                 "lines": lines,
+                "missing": [{"s": at, "words": words} for at, words in page.missing],
                 "before": page.before,
                 "after": page.after,
                 "at_start": page.at_start,

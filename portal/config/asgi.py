@@ -1,5 +1,6 @@
 """One ASGI application for pages, API and sockets."""
 
+import gc
 import os
 from typing import Any
 
@@ -28,3 +29,7 @@ application = ProtocolTypeRouter(
         "websocket": own_pages_only(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )
+
+# What is loaded by now stays: to look through it for garbage again and again would hold up an answer now and then.
+gc.collect()
+gc.freeze()

@@ -86,6 +86,12 @@ SETTINGS: tuple[Setting, ...] = (
         "Bytes of log that are kept of one job; what comes after is counted and left out. 0: without limit.",
     ),
     Setting(
+        "BEAMTIME_LOG_FILE_BYTES",
+        "number",
+        "10485760",
+        "The smallest `containerLogMaxSize` of the cluster's kubelets, in bytes: tells whether lines can be missing.",
+    ),
+    Setting(
         "BEAMTIME_LOG_RETENTION_DAYS",
         "number",
         "0",

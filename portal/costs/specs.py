@@ -74,13 +74,14 @@ class DayShare:
 
 @dataclass(frozen=True, slots=True)
 class JobShare:
-    """What one job cost in a month."""
+    """What one job cost in a month. `under_a_cent`: something, and less than can be shown."""
 
     job_id: UUID
     name: str
     person: str
     amount: Decimal
     gpu_seconds: Decimal
+    under_a_cent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

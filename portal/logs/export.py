@@ -7,11 +7,13 @@ import tarfile
 import zlib
 from collections.abc import AsyncIterator, Sequence
 
+from portal.core.errors import Corrupt
 from portal.logs.models import Stream
 from portal.logs.policy import gap_words
 from portal.logs.selectors import content_async, expired_words
 
 _BLOCK = tarfile.BLOCKSIZE
+_FILLER = 256 * 1024
 
 
 async def gzipped(portions: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -45,7 +47,9 @@ def file_name(stream: Stream) -> str:
 async def archive(streams: Sequence[Stream], *, folder: str) -> AsyncIterator[bytes]:
     """A tar file: every log as long as it was at this moment, then `INDEX.txt` with lines, digests and gaps.
 
-    Raises in the middle if a text cannot be had, so that no archive looks whole that is not.
+    From where a stored copy is damaged on, the file says so and is filled with line feeds, and the index says it too:
+    one log does not cost the others. Raises in the middle if a text cannot be had now, so that no archive looks whole
+    that is not.
     """
     names: dict[str, int] = {}
     index = []
@@ -59,16 +63,28 @@ async def archive(streams: Sequence[Stream], *, folder: str) -> AsyncIterator[by
             continue
         yield _head(f"{folder}/{name}", stream.bytes, stream)
         left = stream.bytes
-        if left:
+        try:
             async for portion in content_async(stream):
-                yield portion[:left]
-                left -= min(left, len(portion))
                 if not left:
                     break
+                yield portion[:left]
+                left -= min(left, len(portion))
+        except Corrupt as error:
+            index.append(f"  damaged: only its first {stream.bytes - left:,} bytes are here. {error}\n")
+            async for portion in _instead(str(error), left):
+                yield portion
         yield bytes(-stream.bytes % _BLOCK)
     text = "".join(index).encode()
     yield _head(f"{folder}/INDEX.txt", len(text), streams[0] if streams else None) + text + bytes(-len(text) % _BLOCK)
     yield bytes(2 * _BLOCK)
+
+
+async def _instead(words: str, size: int) -> AsyncIterator[bytes]:
+    """So many bytes: these words, and line feeds."""
+    said = f"\n[{words}]\n".encode()[:size]
+    yield said
+    for left in range(size - len(said), 0, -_FILLER):
+        yield b"\n" * min(left, _FILLER)
 
 
 def _head(name: str, size: int, stream: Stream | None) -> bytes:

@@ -6,6 +6,7 @@ A line is given once whatever the times say, because the cursor counts lines; ti
 import heapq
 import re
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -13,8 +14,9 @@ from typing import Literal, NamedTuple
 from portal.core.errors import Problem, Refused
 from portal.logs.damage import told
 from portal.logs.models import Stream
-from portal.logs.policy import decode
+from portal.logs.policy import decode, gap_words
 from portal.logs.policy.errors import level_of
+from portal.logs.selectors import gaps_of
 from portal.logs.store import Damaged, store
 
 MOST_LINES = 2000
@@ -27,20 +29,25 @@ _CURSOR = re.compile(r"[0-9a-z]{1,12}(?:\.[0-9a-z]{1,12})*")
 
 
 class MergedLine(NamedTuple):
-    """`stream`: its place in the list that was asked for."""
+    """`stream`: its place in the list that was asked for; `gaps`: what is missing before it in its own log."""
 
     stream: int
     n: int
     time_ns: int
     text: str
     level: str
+    gaps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """`before`, `after`: cursors of what comes next in either direction. `complete`: nothing will ever follow."""
+    """`before`, `after`: cursors of what comes next in either direction. `complete`: nothing will ever follow.
+
+    `missing`: at the end, what is missing behind the last line of a log: (place of the stream, words).
+    """
 
     lines: Sequence[MergedLine]
+    missing: Sequence[tuple[int, str]]
     before: str
     after: str
     at_start: bool
@@ -77,7 +84,8 @@ def merged(
 ) -> Merged:
     """At most `limit` lines behind the cursor, or `backward` before it; without one from the start, or from the end.
 
-    With a `level` there may be fewer although more follow: looking takes a second at most, once the logs are open.
+    With a `level` there may be fewer although more follow: looking takes a second at most, once the logs are open; a
+    line before which something is missing is there at every level.
     Raises `Refused`, `Unavailable`, `Corrupt`, `Gone` if a text expires meanwhile.
     """
     ends = [stream.next_line for stream in streams]
@@ -86,9 +94,11 @@ def merged(
     deadline: float | None = None
     found: list[MergedLine] = []
     share = max(_LEAST, 2 * limit // max(len(streams), 1))
+    gaps = _gaps(streams)
     source = _backward(streams, places, share) if backward else _forward(streams, places, ends, share)
-    for line in source:
-        if level == "all" or line.level in {"error", level}:
+    for each in source:
+        line = each._replace(gaps=tuple(gaps.get((each.stream, each.n), ())))
+        if level == "all" or line.level in {"error", level} or line.gaps:
             found.append(line)
         if len(found) >= limit:
             break
@@ -105,12 +115,22 @@ def merged(
     at_end = list(after) == ends
     return Merged(
         lines=found,
+        missing=[(at, words) for at, end in enumerate(ends) for words in gaps.get((at, end), ()) if at_end],
         before=pack(before),
         after=pack(after),
         at_start=all(place == 1 for place in before),
         at_end=at_end,
         complete=at_end and all(stream.completed_at is not None for stream in streams),
     )
+
+
+def _gaps(streams: Sequence[Stream]) -> dict[tuple[int, int], list[str]]:
+    """What is missing, in words, by the place of the stream and the line before which it is. No query if prefetched."""
+    found: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for at, stream in enumerate(streams):
+        for gap in gaps_of(stream):
+            found[at, gap.before_line].append(gap_words(gap))
+    return found
 
 
 def _forward(streams: Sequence[Stream], places: list[int], ends: Sequence[int], share: int) -> Iterator[MergedLine]:

@@ -1,8 +1,8 @@
-"""Facts on their way into the rooms: serially for each attempt, a few attempts at once, again and again until taken."""
+"""Facts on their way into the rooms: serially for each attempt, many attempts at once, again and again until taken."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from portal.clusters.specs import AttemptFacts
 from portal.core.errors import Missing
@@ -15,6 +15,8 @@ from portal.watch.facts import Key, joined, key_of
 logger = logging.getLogger(__name__)
 
 WORKERS = 4
+# Attempts that are written together, where more wait than there are hands: a transaction costs more than what is in it.
+TOGETHER = 32
 _LONGEST_PAUSE = 15.0
 
 
@@ -61,22 +63,31 @@ class Applier:
 
     async def _work(self) -> None:
         while True:
-            key = await self._ready.get()
-            facts = self._pending.pop(key)
+            keys = [await self._ready.get()]
+            while not self._ready.empty() and len(keys) < TOGETHER:
+                keys.append(self._ready.get_nowait())
+            facts = [self._pending.pop(key) for key in keys]
+            troubles: Sequence[Exception | None]
             try:
-                await self._desk.call(apply, facts, fence=self._fence)
+                troubles = await self._desk.call(apply, facts, fence=self._fence)
             except FencedOff:
                 self._on_fenced()
                 return
             except Exception as error:
-                self._retry(key, facts, error)
-                continue
-            self._backoffs.pop(key, None)
-            if key in self._pending:
-                self._ready.put_nowait(key)
-            else:
-                self._known.discard(key)
-                self._on_applied(facts)
+                troubles = [error] * len(facts)
+            for key, told, trouble in zip(keys, facts, troubles, strict=True):
+                self._done(key, told, trouble)
+
+    def _done(self, key: Key, facts: AttemptFacts, trouble: Exception | None) -> None:
+        if trouble is not None:
+            self._retry(key, facts, trouble)
+            return
+        self._backoffs.pop(key, None)
+        if key in self._pending:
+            self._ready.put_nowait(key)
+        else:
+            self._known.discard(key)
+            self._on_applied(facts)
 
     def _retry(self, key: Key, facts: AttemptFacts, error: Exception) -> None:
         """The same facts later, joined with what is said meanwhile. Never given up: the next facts may never come."""
@@ -91,18 +102,39 @@ class Applier:
         asyncio.get_running_loop().call_later(pause, self._ready.put_nowait, key)
 
 
-def apply(facts: AttemptFacts, *, fence: Fence | None) -> None:
-    """Hand facts to the two rooms that they concern. Neither knows of the other, and neither waits for the other."""
+def apply(many: Sequence[AttemptFacts], *, fence: Fence | None) -> list[Exception | None]:
+    """Hand facts about different attempts to the two rooms that they concern; for each, what went wrong, if anything.
+
+    Neither room knows of the other, and neither waits for the other. Raises what concerns them all: `FencedOff`, and a
+    database that is down.
+    """
+    alone = set(range(len(many)))
+    if len(many) > 1:
+        try:
+            alone = set(jobs.observe_all(many, fence=fence))
+        except (FencedOff, *DATABASE_DOWN):
+            raise
+        except Exception:
+            logger.warning("watch: facts of %s attempts were not taken together; one by one", len(many), exc_info=True)
+    return [_apply(facts, observed=at not in alone, fence=fence) for at, facts in enumerate(many)]
+
+
+def _apply(facts: AttemptFacts, *, observed: bool, fence: Fence | None) -> Exception | None:
     trouble: Exception | None = None
     try:
-        jobs.observe(facts, fence=fence)
+        if not observed:
+            jobs.observe(facts, fence=fence)
     except Missing:
         logger.warning("watch: %s/%s names a job that does not exist here", facts.namespace, facts.name)
-        return
+        return None
     except (FencedOff, *DATABASE_DOWN):
         raise
     except Exception as error:
         trouble = error
-    usage.record(facts, fence=fence)
-    if trouble is not None:
-        raise trouble
+    try:
+        usage.record(facts, fence=fence)
+    except (FencedOff, *DATABASE_DOWN):
+        raise
+    except Exception as error:
+        trouble = trouble or error
+    return trouble

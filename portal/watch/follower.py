@@ -22,7 +22,7 @@ from portal.watch.desk import DATABASE_DOWN, Backoff, Desk, wait_for, wait_for_a
 from portal.watch.inlet import Inlet
 from portal.watch.overlap import Stored
 from portal.watch.reading import COMPARED_BYTES, Reading
-from portal.watch.seams import NANO, Jump, Seams
+from portal.watch.seams import FILE_BYTES, NANO, Jump, Seams
 from portal.watch.slots import Slots
 
 logger = logging.getLogger(__name__)
@@ -48,8 +48,8 @@ class Follower:
     """Reads one container's log into its stream.
 
     Whoever watches the pod sets `deleting` once it shall go, `ended` once the container has ended, and `gone` once the
-    pod does not exist any more. `started_at`: when the container started; `look_every`: seconds, see `LOOK_EVERY`;
-    `clock`: nanoseconds since the epoch.
+    pod does not exist any more. `started_at`: when the container started; `file_bytes`: at which size the kubelet
+    begins a new file; `look_every`: seconds, see `LOOK_EVERY`; `clock`: nanoseconds since the epoch.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Follower:
         fence: Fence | None,
         stop: asyncio.Event,
         started_at: datetime | None = None,
+        file_bytes: int = FILE_BYTES,
         look_every: float = LOOK_EVERY,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -78,7 +79,7 @@ class Follower:
         self._backoff, self._connections = Backoff(), tally.Connections()
         self._started_ns = None if started_at is None else int(started_at.timestamp()) * NANO
         self._look_every, self._clock = look_every, clock
-        self._seams = Seams()
+        self._seams = Seams(file_bytes)
         # Pauses of which a look has shown that they hide a file; said with the next lines that are stored.
         self._hidden: list[Jump] = []
         # The last connection was closed by the endpoint, which had kept up; and a read behind that added nothing.
@@ -191,8 +192,8 @@ class Follower:
             fence=self._fence,
             seams=self._seams,
             look=self._look,
+            crowd=lambda: self._slots.taken,
             clock=self._clock,
-            started_ns=self._started_ns,
         )
         seen_to_end, self._seen_to_end = self._seen_to_end, False
         since = None if since_ns is None else datetime.fromtimestamp(since_ns // NANO, UTC)
@@ -217,6 +218,8 @@ class Follower:
     async def _resumption(self, stream: Stream, *, whole: bool) -> tuple[int | None, Stored | None]:
         """(time from which to read, the lines that will be repeated). `whole`: all of the present file."""
         if stream.last_time_ns is None:
+            if self._started_ns is not None:
+                self._seams.begins(self._started_ns, self._clock())
             return None, None
         time_ns, most = max(0, stream.last_time_ns - history.SLACK_NS) // NANO * NANO, None
         known = await self._look() if whole or not self._seams.known else True

@@ -23,7 +23,7 @@ FAREWELL = 10.0
 
 class Followers:
     """`on_done` is called with the attempt whose stream has become complete; `on_fenced` when a write was refused
-    because somebody else leads now."""
+    because somebody else leads now; `file_bytes`: at which size the kubelet begins a new file of a log."""
 
     def __init__(
         self,
@@ -33,11 +33,12 @@ class Followers:
         fence: Fence | None,
         on_done: Callable[[Key], None],
         on_fenced: Callable[[], None],
+        file_bytes: int,
         places: int = PLACES,
     ) -> None:
         self._backend, self._desk, self._fence = backend, desk, fence
         self._on_done, self._on_fenced = on_done, on_fenced
-        self._slots = Slots(places)
+        self._slots, self._file_bytes = Slots(places), file_bytes
         self._stop = asyncio.Event()
         self._running: dict[ContainerRef, Follower] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -90,6 +91,7 @@ class Followers:
             fence=self._fence,
             stop=self._stop,
             started_at=life.started_at,
+            file_bytes=self._file_bytes,
         )
         self._running[ref] = follower
         task = asyncio.create_task(self._follow(key, follower), name=f"log of {ref.pod}/{ref.container}")

@@ -16,15 +16,16 @@ from portal.watch import history, tally
 from portal.watch.desk import DATABASE_DOWN, Backoff, Desk
 from portal.watch.overlap import Overlap, Stored
 from portal.watch.records import Parser
-from portal.watch.seams import PROMPT_NS, Jump, Recent, Seams, began_late, is_sorted, jumps_in
+from portal.watch.seams import PROMPT_NS, Jump, Recent, Seams, is_sorted, jumps_in
 
 logger = logging.getLogger(__name__)
 
 # One transaction stores at most about this much; it comes to that only where lines come faster than they are stored.
 MOST_BYTES = 1024 * 1024
 MOST_LINES = 20_000
-# Seconds that a line, and the state of an unfinished line, may wait for company; lines longer where storing takes long.
-LINES_WAIT, MOST_WAIT = 0.1, 1.0
+# Seconds that a line may wait for company: the longer, the more logs are being read at once (so much for each) and the
+# longer storing takes, for both share a processor. And that the state of an unfinished line may wait.
+LINES_WAIT, EACH_WAIT, MOST_WAIT = 0.02, 0.004, 1.0
 OPEN_WAIT = 0.2
 # Of what is stored, so much is compared with a read where there is doubt.
 COMPARED_BYTES = 16 * 1024 * 1024
@@ -36,7 +37,7 @@ Look = Callable[[], Awaitable[bool | None]]
 
 
 class Reading:
-    """`stored`: the lines that this read is expected to repeat.
+    """`stored`: the lines that this read is expected to repeat; `crowd`: how many logs are being read at this moment.
 
     While lines are being stored nothing is taken: that is the back-pressure, and what bounds the memory.
     """
@@ -50,8 +51,8 @@ class Reading:
         fence: Fence | None,
         seams: Seams,
         look: Look,
+        crowd: Callable[[], int] = lambda: 1,
         clock: Callable[[], int] = time.time_ns,
-        started_ns: int | None = None,
     ) -> None:
         self.added = 0
         # Loop time by which something should be stored; None while there is nothing.
@@ -64,8 +65,6 @@ class Reading:
         self._overlap = None if stored is None else Overlap(stored)
         self._desk, self._fence, self._seams, self._look, self._clock = desk, fence, seams, look, clock
         self._recent = Recent()
-        # When the container started, as long as nothing is known of what it wrote first.
-        self._started_ns = started_ns if stored is None else None
         # Time of the last record, and the greatest of all.
         self._last_ns = stream.last_time_ns
         self._newest_ns = stream.last_time_ns if stored is None else stored.last_ns
@@ -75,7 +74,7 @@ class Reading:
         # An older record at the end of what came: the next one tells whether it is late or a repetition.
         self._waiting = Batch.of(())
         self._open = stream.open_text
-        self._wait = LINES_WAIT
+        self._crowd, self._took = crowd, 0.0
 
     async def take(self, data: bytes) -> None:
         """The next bytes of the endpoint."""
@@ -94,6 +93,11 @@ class Reading:
                 await self._collect_losses(self._overlap)
             await self._admit(rest, last=True)
         await self._admit(Batch.of(()), last=True)
+        await self._declare_beginning(self._seams.begun())
+
+    @property
+    def _lines_wait(self) -> float:
+        return min(MOST_WAIT, max(LINES_WAIT + EACH_WAIT * self._crowd(), 2 * self._took))
 
     @property
     def full(self) -> bool:
@@ -120,13 +124,13 @@ class Reading:
             began = time.monotonic()
             await self._append(Batch(self._times, self._texts, trusted=True), open_text)
             self._open = open_text
-            self._wait = min(MOST_WAIT, max(LINES_WAIT, 2 * (time.monotonic() - began)))
+            self._took = time.monotonic() - began
 
     async def _sift(self, batch: Batch) -> None:
         if self._overlap is not None and len(batch):
             batch = await self._compare(batch)
         await self._admit(batch)
-        self._be_due(LINES_WAIT if self._texts or self._losses else OPEN_WAIT)
+        self._be_due(self._lines_wait if self._texts or self._losses else OPEN_WAIT)
 
     async def _collect_losses(self, overlap: Overlap) -> None:
         if overlap.doubtful is not None:
@@ -140,7 +144,7 @@ class Reading:
         overlap.missing = []
 
     def _be_due(self, seconds: float) -> None:
-        due = asyncio.get_running_loop().time() + (self._wait if seconds == LINES_WAIT else seconds)
+        due = asyncio.get_running_loop().time() + seconds
         self.due = due if self.due is None else min(self.due, due)
 
     async def _admit(self, batch: Batch, *, last: bool = False) -> None:
@@ -238,19 +242,26 @@ class Reading:
                 self._losses.append(Loss(line, Cause.SKIPPED, after_ns=before, until_ns=times[at]))
             else:
                 self._seams.passed(jump)
+        size = sum(map(len, batch.texts))
+        await self._declare_beginning(self._seams.grew(batch, size=size))
         self._last_ns = times[-1]
         newest = max(times[-1], times[0]) if is_sorted(batch) else max(times)
         self._newest_ns = newest if self._newest_ns is None else max(self._newest_ns, newest)
         self.late_ns = self._seams.arrived(times[-1], now)
         self._times += times
         self._texts += batch.texts
-        self._size += sum(map(len, batch.texts))
+        self._size += size
         self._recent.add(batch)
+
+    async def _declare_beginning(self, unread: tuple[int, int] | None) -> None:
+        """Files may have come and gone between these times, before anything was read."""
+        if unread is not None and await self._look() is not None:
+            self._losses.append(Loss(1, Cause.ROTATED, after_ns=unread[0], until_ns=unread[1]))
 
     async def _hides_a_file(self, jump: Jump) -> bool:
         if self._seams.guilty(jump):
             return True
-        if not jump.late or self._seams.innocent(jump):
+        if not jump.late or self._seams.is_too_short(jump) or self._seams.innocent(jump):
             return False
         known = await self._look()
         if known is None:
@@ -258,10 +269,6 @@ class Reading:
         return not (known and (self._seams.innocent(jump) or self._seams.began_at_or_before(jump.after_ns)))
 
     async def _append(self, batch: Batch, open_text: str) -> None:
-        if self._started_ns is not None and len(batch):
-            if began_late(batch, self._started_ns, self._clock()):
-                self._losses.append(Loss(1, Cause.ROTATED, after_ns=self._started_ns, until_ns=batch.times[0]))
-            self._started_ns = None
         backoff = Backoff()
         work = partial(
             services.append,

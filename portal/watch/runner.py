@@ -77,7 +77,12 @@ class _Term:
             on_fenced=self._over.set,
         )
         self._followers = Followers(
-            backend=backend, desk=logs_desk, fence=fence, on_done=self._log_done, on_fenced=self._over.set
+            backend=backend,
+            desk=logs_desk,
+            fence=fence,
+            on_done=self._log_done,
+            on_fenced=self._over.set,
+            file_bytes=settings.BEAMTIME_LOG_FILE_BYTES,
         )
         self._settler = Settler(
             desk=facts_desk,

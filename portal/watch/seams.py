@@ -18,16 +18,22 @@ from itertools import pairwise
 from portal.logs.specs import Batch, Record
 
 NANO = 1_000_000_000
-# A file is the present one from one look of the kubelet to the next, three seconds and more, unless it is overworked. A
-# pause between two records that is shorter hides none.
+# A pause between two records that is shorter hides no file.
 JUMP_NS = NANO // 4
+# A file is the present one from one look of the kubelet to the next, never less than this
+# (containerLogMonitorInterval).
+# One that is overworked looks late, and then two looks may be closer.
+_LOOKS_NS = 3 * NANO
+# So much of a log, by its times, tells how fast it is.
+_MUCH_NS = 10 * NANO
+# Bytes: containerLogMaxSize as Kubernetes has it by default; and what a record has in a file beside its text (time,
+# pipe, flag).
+FILE_BYTES, _HEAD_BYTES = 10 * 1024 * 1024, 40
 # A record that arrived this soon after it was written was sent by a reader that kept up.
 PROMPT_NS = NANO // 2
 # The node's clock may be this much behind ours.
 CLOCK_NS = NANO
 _MOST_CLOCK_NS = 60 * NANO
-# Bytes: the smallest log that anybody lets rotate, and what tells a rate.
-_SMALLEST_FILE, _MUCH_AT_ONCE = 256 * 1024, 8 * 1024
 # Jumps and beginnings that are remembered.
 _REMEMBERED = 64
 
@@ -41,15 +47,53 @@ class Jump:
         self.after_ns, self.until_ns, self.line, self.late = after_ns, until_ns, line, late
 
 
-class Seams:
-    """What is known of the files of one log, and the pauses that might hide one."""
+class Beginning:
+    """What lay there when a log was first opened: was it so fast that a file before it can have been filled?
 
-    def __init__(self) -> None:
+    `started_ns`: when the container started, in whole seconds; `opened_ns`: when we asked.
+    """
+
+    def __init__(self, started_ns: int, opened_ns: int) -> None:
+        self._started_ns, self._opened_ns = started_ns, opened_ns
+        self._first_ns = self._last_ns = self._size = 0
+
+    def add(self, batch: Batch, *, size: int) -> bool:
+        """Whether more of it may follow."""
+        self._first_ns = self._first_ns or batch.times[0]
+        if self._first_ns >= self._opened_ns:
+            # Written when somebody listened already: nothing lay there.
+            return False
+        self._size += size
+        self._last_ns = batch.times[-1]
+        return self._last_ns < min(self._opened_ns, self._first_ns + _MUCH_NS)
+
+    def unread(self, file_bytes: int) -> tuple[int, int] | None:
+        """The times between which a whole file may have come and gone: those of the start and of the first record.
+
+        One would have been filled at the pace of what lay there, or at twice it.
+        """
+        span = max(NANO, self._last_ns - self._first_ns)
+        if not self._size or 2 * self._size * (self._first_ns - self._started_ns) < file_bytes * span:
+            return None
+        return self._started_ns, self._first_ns
+
+
+class Seams:
+    """What is known of the files of one log, and the pauses that might hide one.
+
+    `file_bytes`: the size at which the kubelet begins a new file.
+    """
+
+    def __init__(self, file_bytes: int = FILE_BYTES) -> None:
+        self._file_bytes = file_bytes
         # (first record of a file, time until which it was certainly the present one)
         self._files: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
         self._jumps: deque[Jump] = deque(maxlen=_REMEMBERED)
         # How long the promptest record took: the difference of the clocks is not greater.
         self._least_lag: int | None = None
+        self._beginning: Beginning | None = None
+        # Bytes a second in the files, at most; and those of the present second, with its first moment.
+        self._fastest = self._in_second = self._second_ns = 0
 
     @property
     def known(self) -> bool:
@@ -67,6 +111,34 @@ class Seams:
         if self._least_lag is None or lag < self._least_lag:
             self._least_lag = lag
         return lag - min(0, self._least_lag)
+
+    def begins(self, started_ns: int, opened_ns: int) -> None:
+        """What comes next is the first that is ever read of this log; see `Beginning`."""
+        self._beginning = Beginning(started_ns, opened_ns)
+
+    def grew(self, batch: Batch, *, size: int) -> tuple[int, int] | None:
+        """These records, with so many bytes of text, are the next ones in the files; see `begun`."""
+        size += _HEAD_BYTES * len(batch)
+        if not 0 <= batch.times[0] - self._second_ns < NANO:
+            self._second_ns, self._in_second = batch.times[0], 0
+        self._in_second += size
+        span = max(NANO, batch.times[-1] - self._second_ns)
+        self._fastest = max(self._fastest, self._in_second * NANO // span)
+        if self._beginning is None or self._beginning.add(batch, size=size):
+            return None
+        return self.begun()
+
+    def begun(self) -> tuple[int, int] | None:
+        """All is there that lay there when the log was opened. If a file may have come and gone before it, the times
+        between which that was; once only."""
+        beginning, self._beginning = self._beginning, None
+        return None if beginning is None else beginning.unread(self._file_bytes)
+
+    def is_too_short(self, jump: Jump) -> bool:
+        """Whether no file can have come and gone in this pause: one is filled first, and is the present one from one
+        look of the kubelet to the next."""
+        pause = jump.until_ns - jump.after_ns
+        return pause < _LOOKS_NS and self._fastest * pause < self._file_bytes * NANO
 
     def looked(self, first_ns: int, asked_ns: int) -> list[Jump]:
         """At our time `asked_ns` the present file began with a record of this time. The jumps that hide that."""
@@ -105,20 +177,6 @@ def jumps_in(batch: Batch, before_ns: int | None) -> list[int]:
     if times[-1] - times[0] >= JUMP_NS:
         found += [at for at, (one, two) in enumerate(pairwise(times), 1) if two - one >= JUMP_NS]
     return found
-
-
-def began_late(batch: Batch, started_ns: int, now_ns: int) -> bool:
-    """Whether files may have come and gone before the first records that were ever read, which are these.
-
-    No file goes within three seconds of the container's start (a time in whole seconds). And none goes before it has
-    its size: a container that is late with its first word, or says little, has not filled one.
-    """
-    silent = batch.times[0] - started_ns
-    if min(silent, now_ns - started_ns) < 4 * NANO:
-        return False
-    size = sum(map(len, batch.texts))
-    span = max(batch.times[-1] - batch.times[0], NANO // 1000)
-    return size >= _MUCH_AT_ONCE and size * silent // span >= _SMALLEST_FILE
 
 
 def is_sorted(batch: Batch) -> bool:

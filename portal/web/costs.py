@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 
 from portal.clusters.models import ResourceFlavor
 from portal.core.clock import now
+from portal.core.money import CENT
 from portal.costs.selectors import team_month
 from portal.costs.specs import Share, TeamMonth
 from portal.teams.policy import Action
@@ -137,9 +138,11 @@ def chart_of(month: TeamMonth) -> Chart | None:
 
 
 def round_up(amount: Decimal) -> Decimal:
-    """The next amount that divides into three round parts: 3, 6, 12, 15 or 30 times a power of ten."""
+    """The next amount that divides into three round parts, each a cent or more: 3, 6, 12, 15 or 30 times a power of
+    ten."""
     if amount <= 0:
         return Decimal(0)
+    amount = max(amount, 3 * CENT)
     power = Decimal(1).scaleb(amount.adjusted())
     return next(step * power for step in map(Decimal, ("1.2", "1.5", "3", "6", "12")) if amount <= step * power)
 

@@ -130,17 +130,11 @@ def _merged(streams: Sequence[Stream]) -> dict[str, Any]:
     except (Corrupt, Unavailable) as error:
         return found | {"instead": str(error), "merged": None}
     rows = [
-        (
-            tags[line.stream],
-            line.stream % COLOURS,
-            line.n,
-            line.time_ns // 1_000_000,
-            display_text(line.text),
-            line.level,
-        )
+        (named[line.stream], line.n, line.time_ns // 1_000_000, display_text(line.text), line.level, line.gaps)
         for line in page.lines
     ]
-    return found | {"merged": page, "merged_rows": rows}
+    missing = [(named[at], text) for at, text in page.missing]
+    return found | {"merged": page, "merged_rows": rows, "merged_missing": missing}
 
 
 def _tags(streams: Sequence[Stream]) -> list[str]:

@@ -21,6 +21,7 @@
   const follow = card.querySelector("[data-log-follow] input");
   const tags = new Map(boxes.map((input, place) => [input.value, [input.dataset.tag, place % COLOURS]]));
   const rows = document.createElement("div");
+  const missing = card.querySelector("[data-log-missing]");
   const painters = new Map(); // colours carry on within a stream, not from one to another
   let cursor = { atStart: words.atStart === "yes", atEnd: true, complete: words.complete === "yes" };
   let blocks = [];
@@ -30,11 +31,25 @@
   let idle = 0;
   let heard = 0;
 
+  function rank(s, streams) {
+    const [tag, colour] = tags.get(streams[s]) || [String(s), s % COLOURS];
+    return element("span", `bt-log-rank is-rank-${colour}`, tag);
+  }
+
+  function gap(text, s, streams) {
+    const made = element("div", "bt-log-gap");
+    made.append(rank(s, streams), element("span", "bt-log-num", words.wordsGap), element("span", "bt-log-gap-text", text));
+    return made;
+  }
+
   function row(line, streams, painter) {
     const made = element("div", `bt-log-row is-${line.level}`);
     made.dataset.t = Date.parse(line.t);
-    const [tag, colour] = tags.get(streams[line.s]) || [String(line.s), line.s % COLOURS];
-    made.append(element("span", `bt-log-rank is-rank-${colour}`, tag), element("span", "bt-log-num", number.format(line.n)));
+    made.classList.toggle("has-gap", line.gaps.length > 0);
+    made.append(...line.gaps.map((text) => gap(text, line.s, streams)));
+    const at = element("a", "bt-log-num", number.format(line.n));
+    at.href = `?stream=${streams[line.s]}&from=${line.n}`;
+    made.append(rank(line.s, streams), at);
     made.append(element("span", "bt-log-time", clock.format(Number(made.dataset.t))));
     made.appendChild(element("span", "bt-log-text")).append(dressed(painter.line(shown(line.text, words.wordsMore))));
     return made;
@@ -74,6 +89,11 @@
     if (cursor.atStart) return;
     const page = await read("backward", blocks[0].before);
     if (!page) return;
+    if (!page.lines.length) {
+      Object.assign(cursor, { atStart: page.at_start });
+      blocks[0].before = page.before;
+      return;
+    }
     const height = box.scrollHeight;
     const node = document.createElement("div");
     node.append(drawn(page, painterOf(new Map())));
@@ -84,6 +104,7 @@
     while (count() > ROWS && blocks.length > 1) {
       blocks.pop().node.remove();
       cursor.atEnd = false;
+      missing.replaceChildren();
     }
     say();
   });
@@ -93,9 +114,10 @@
     const page = await read("forward", last.after);
     if (!page) return;
     Object.assign(cursor, { atEnd: page.at_end, complete: page.complete });
+    lost(page);
     idle = page.lines.length ? 0 : idle + 1;
     if (page.lines.length) {
-      card.querySelector(".bt-log-empty")?.remove();
+      for (const empty of card.querySelectorAll(".bt-log-empty")) empty.hidden = true;
       if (last.node.childElementCount + page.lines.length <= PAGE) last.node.append(drawn(page, painterOf(painters)));
       else {
         const node = rows.appendChild(document.createElement("div"));
@@ -116,6 +138,11 @@
     if (following && !page.at_end) setTimeout(later);
   });
 
+  /** What is missing behind the last line of a log stands below all lines, while those are there. */
+  function lost(page) {
+    missing.replaceChildren(...page.missing.map((one) => gap(one.words, one.s, page.streams)));
+  }
+
   function toEnd() {
     box.scrollTop = box.scrollHeight;
   }
@@ -128,13 +155,28 @@
       const page = await read("backward");
       if (!page) return;
       rows.replaceChildren();
+      none.hidden = true;
       painters.clear();
       const node = rows.appendChild(document.createElement("div"));
       node.append(drawn(page, painterOf(painters)));
       blocks = [{ node, before: page.before, after: page.after }];
       cursor = { atStart: page.at_start, atEnd: true, complete: page.complete };
+      lost(page);
       setFollow(true);
     });
+    await filled();
+    if (following) toEnd();
+  }
+
+  /** Of some kinds of lines an answer may hold none, although there are some further up. */
+  async function filled() {
+    const mine = version;
+    let before = "";
+    while (mine === version && !cursor.atStart && blocks[0].before !== before && box.scrollHeight <= box.clientHeight) {
+      before = blocks[0].before;
+      await earlier();
+    }
+    none.hidden = !cursor.atStart || count() > 0;
   }
 
   function setFollow(on) {
@@ -146,6 +188,8 @@
     say();
   }
 
+  const none = element("p", "bt-log-empty", words.wordsNoLines);
+  none.hidden = true;
   const more = element("div", "bt-log-more");
   more.appendChild(element("button", "bt-btn bt-btn--small")).type = "button";
   more.firstChild.addEventListener("click", () => setFollow(true));
@@ -189,7 +233,7 @@
   const begin = rows.appendChild(document.createElement("div"));
   begin.append(...first);
   blocks = [{ node: begin, before: words.before, after: words.after }];
-  box.append(rows);
+  box.append(none, rows, missing);
   for (const node of card.querySelectorAll("[data-log-noscript]")) node.hidden = true;
   for (const node of [level, card.querySelector("[data-log-pick]")]) node.hidden = false;
   toggle("times", "off", (on) => box.classList.toggle("has-times", on));

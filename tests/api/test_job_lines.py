@@ -9,6 +9,7 @@ from asgiref.sync import async_to_sync
 
 from portal.jobs.models import Job, State
 from portal.logs import services
+from portal.logs.models import Cause
 from portal.logs.specs import Record
 from portal.teams.models import Team, User
 from tests import factories
@@ -47,6 +48,22 @@ def test_cursors_lead_through_all_lines(program: Program, job: Job) -> None:
     assert [(line["text"], line["t"]) for line in above["lines"]] == [
         ("rank 1 line 50", "1970-01-01T00:08:21.000000000Z")
     ]
+
+
+def test_what_is_missing_stands_where_it_is_missing_at_every_level(program: Program, job: Job) -> None:
+    stream = job.streams.get(pod_index=0)
+    services.note_gap(stream_id=stream.pk, before_line=3, cause=Cause.SKIPPED, lines=4)
+    services.note_gap(stream_id=stream.pk, before_line=52, cause=Cause.ROTATED)
+    [before] = [line for line in ask(program, job).json()["lines"] if line["gaps"]]
+    assert (before["s"], before["n"]) == (0, 3)
+    assert "4 lines are missing before line 3" in before["gaps"][0]
+    page = ask(program, job, "level=error&direction=backward").json()
+    assert [line["n"] for line in page["lines"]] == [3, 51, 51]
+    [missing] = page["missing"]
+    assert missing["s"] == 0
+    assert "missing before line 52" in missing["words"]
+    # Only at the end.
+    assert ask(program, job, "limit=2").json()["missing"] == []
 
 
 def test_some_streams_and_some_levels_only(program: Program, job: Job) -> None:

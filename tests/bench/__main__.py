@@ -8,9 +8,9 @@ import importlib
 import signal
 import sys
 import tempfile
-import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from tests.bench import conditions, report
@@ -31,11 +31,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure, and print the table.")
     parser.add_argument("measures", nargs="*", metavar="measure", help=f"all, or some of: {' '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="few of everything: whether the measures work, no result")
-    parser.add_argument("--write", type=Path, metavar="README", help="put the table between this file's marks too")
+    parser.add_argument(
+        "--write", type=Path, metavar="README", help="keep these figures, and put the table between its marks"
+    )
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="work in this new folder and leave it, logs and all"
     )
     chosen = parser.parse_args()
+    if chosen.write and chosen.quick:
+        parser.error("a quick run is no result: nothing to write down")
     unknown = [name for name in chosen.measures if name not in NAMES]
     if unknown:
         parser.error(f"no measure is called {unknown[0]!r}; there are: {' '.join(NAMES)}")
@@ -45,14 +49,17 @@ def main() -> int:
     with _folder(chosen.keep) as folder:
         bench = Bench(folder, quick=chosen.quick)
         try:
-            rows, notes, failed = _take(bench, names)
+            taken, failed = _take(bench, names, partial(_keep, chosen.write))
+            notes = [f"could not be taken: {', '.join(failed)}"] if failed else []
         finally:
             bench.close()
-    text = report.block(rows, [*conditions.lines(), *notes], quick=chosen.quick)
-    print(text)
-    if chosen.write is not None:
-        report.write(chosen.write, text)
+    print(report.block(taken, [*conditions.lines(), *notes], quick=chosen.quick))
     return 1 if failed else 0
+
+
+def _keep(readme: Path | None, taken: dict[str, report.Taken]) -> None:
+    if readme is not None:
+        report.write(readme, taken, conditions.lines(), order=NAMES)
 
 
 @contextlib.contextmanager
@@ -65,27 +72,25 @@ def _folder(kept: Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _take(bench: Bench, names: list[str]) -> tuple[list[Row], list[str], bool]:
-    """All rows, what to know about the run, and whether something broke, which costs no other measure."""
-    rows: list[Row] = []
-    loads, failed = [], []
-    begin = time.monotonic()
+def _take(
+    bench: Bench, names: list[str], keep: Callable[[dict[str, report.Taken]], None]
+) -> tuple[dict[str, report.Taken], list[str]]:
+    """What was measured, by name, each kept at once, and what broke, which costs no other measure."""
+    taken: dict[str, report.Taken] = {}
+    failed = []
     for name in names:
-        loads.append(f"{name} {conditions.load():.1f}")
-        bench.say(f"{name}: load {conditions.load():.1f}")
+        moment, load = conditions.moment(), conditions.load()
+        bench.say(f"{name}: load {load:.1f}")
         try:
             found: list[Row] = importlib.import_module(f"tests.bench.{MODULES.get(name, name)}").measure(bench)
         except Exception:
             traceback.print_exc()
             failed.append(name)
             continue
-        rows += found
+        taken[name] = report.Taken(tuple(found), moment, conditions.commit(), load)
+        keep({name: taken[name]})
         print(markdown(found), file=sys.stderr, flush=True)
-    notes = [f"load average of the last minute when each measure began: {', '.join(loads)}"]
-    notes.append(f"the run took {(time.monotonic() - begin) / 60:.0f} minutes")
-    if failed:
-        notes.append(f"could not be taken: {', '.join(failed)}")
-    return rows, notes, bool(failed)
+    return taken, failed
 
 
 if __name__ == "__main__":

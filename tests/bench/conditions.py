@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from tests.bench.processes import ROOT
 from tests.support.debian import ProgramMissing, find
 
 PACKAGES = ("Django", "celery", "uvicorn", "psycopg", "kubernetes")
@@ -24,13 +25,32 @@ def lines() -> list[str]:
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     programs = ", ".join(filter(None, (_says("redis-server", "--version"), _says("postgres", "--version"))))
     return [
-        f"date: {datetime.now(UTC):%d %B %Y, %H:%M} UTC",
         f"machine: {os.cpu_count()} cores ({_cpu()}), {_memory_gib():.0f} GiB, Linux {platform.release()}; everything "
         "shares it, the measuring programs too",
         f"versions: Python {platform.python_version()}, {packages}, {programs}; Kubernetes, Kueue: see `tests/cluster`",
         "databases: PostgreSQL as it comes (every commit is on the disk before it is answered); SQLite as the demo "
         "has it (WAL, `synchronous=NORMAL`)",
     ]
+
+
+def moment() -> str:
+    """ "1 Dec 2026, 05:30"."""
+    return f"{datetime.now(UTC):%-d %b %Y, %H:%M}"
+
+
+def commit() -> str:
+    """The commit of the working tree, with a plus sign if something in it is not committed; "" outside of git."""
+    try:
+        head, changes = (
+            _git(*words) for words in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "-uno"))
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return head + ("+" if changes else "")
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
 
 
 def _cpu() -> str:

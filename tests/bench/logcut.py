@@ -28,6 +28,7 @@ def measure(bench: Bench) -> list[Row]:
     folder.mkdir()
     with logsite.kubelet(site, **limits), Line(site.kubeconfig("watch"), folder).open() as line:
         changes = {"BEAMTIME_CLUSTER_KUBECONFIG": str(line.kubeconfig), "BEAMTIME_LEASE": "3"}
+        changes["BEAMTIME_LOG_FILE_BYTES"] = str(FILE_BYTES)
         with logsite.watch(site, **changes):
             pod = Gated(site, site.client(), file_bytes=FILE_BYTES)
             pod.begin()

@@ -46,7 +46,8 @@ def measure(bench: Bench) -> list[Row]:
     script = WRITER.replace("LINES", str(lines)).replace("EACH", str(each))
     folder = bench.fresh("logstop")
     folder.mkdir()
-    with logsite.kubelet(site, **LIMITS), logsite.watch(site, BEAMTIME_LEASE="240"):
+    told = {"BEAMTIME_LEASE": "240", "BEAMTIME_LOG_FILE_BYTES": str(256 * 1024)}
+    with logsite.kubelet(site, **LIMITS), logsite.watch(site, **told):
         job = logsite.submit(site, script, runs=pods, cores=1.6 / pods, image=images.PYTHON)
         names = logsite.until_pods(site, job, pods, "Running")
         with contextlib.ExitStack() as stack:

@@ -92,6 +92,8 @@ def uvicorn(application: str, port: int) -> list[str]:
         "off",
         "--log-level",
         "warning",
+        "--ws-max-size",
+        "131072",
     ]
 
 

@@ -126,17 +126,20 @@ def test_all_logs_merged_and_filtered(page: Page, demo: Demo, sweep: str) -> Non
     wait_until(lambda: len(set(page.locator(".bt-log-row .bt-log-rank").all_inner_texts())) == 2, "one log is left out")
     page.locator("[data-log-level]").select_option("error")
     expect(lines).to_have_count(0)
+    expect(page.get_by_text("No line of these logs is of this kind.")).to_be_visible()
 
 
 LONG = """
 from portal.clusters.specs import ContainerRef
 from portal.logs import services
-from portal.logs.specs import Record
+from portal.logs.specs import Loss, Record
 for rank in (7, 8):
     ref = ContainerRef(cluster="default", namespace="n", pod=f"long-{rank}", pod_uid=f"long-{rank}", container="main")
     stream = services.open_stream(job_id="JOB", attempt_number=1, ref=ref, pod_index=rank)
     records = [Record((n + rank) * 10**9, f"long {rank} line {n}\\n".encode()) for n in range(1, 4001)]
-    services.append(stream_id=stream.pk, first_line=1, records=records)
+    records[2] = Record(records[2].time_ns, f"ValueError: of {rank}\\n".encode())
+    losses = [Loss(5, "skipped"), Loss(4001, "skipped")] if rank == 7 else []
+    services.append(stream_id=stream.pk, first_line=1, records=records, losses=losses)
     services.complete(stream_id=stream.pk)
 """
 
@@ -161,6 +164,31 @@ def test_merged_logs_of_many_lines_are_all_in_reach(page: Page, demo: Demo) -> N
     assert lines.last.inner_text() != last, "the window has left the end"
     wait_until(lambda: turned(20_000, "epoch"), "the last line is shown")
     assert lines.last.inner_text() == last
+
+
+def test_rare_lines_and_gaps_are_found_far_up_in_merged_logs(page: Page, demo: Demo) -> None:
+    job = demo.submit("array", "rare lines", runs=1, epochs=1, seconds_per_epoch=0.1)
+    demo.wait(job, "succeeded")
+    demo.stream(job)
+    demo.manage("shell", "-c", LONG.replace("long-", "rare-").replace("JOB", job))
+    page.goto(f"/teams/vision/jobs/{job}/log/?view=merged")
+    gaps = page.locator(".bt-log-gap")
+    # Behind the last line of one log, below all lines.
+    expect(gaps).to_have_count(1)
+    page.locator("[data-log-level]").select_option("error")
+    lines = page.locator(".bt-log-row")
+    # The line behind a gap is there at every level, so that what is missing is never hidden.
+    expect(lines).to_have_count(3)
+    assert [text.split("\n")[-1] for text in lines.all_inner_texts()] == [
+        "ValueError: of 7",
+        "ValueError: of 8",
+        "long 7 line 5",
+    ]
+    expect(gaps).to_have_count(2)
+    expect(gaps.first).to_contain_text("missing before line 5")
+    lines.last.get_by_role("link").click()
+    expect(page).to_have_url(re.compile(r"\?stream=[0-9a-f-]+&from=5$"))
+    expect(page.locator("#L5")).to_contain_text("long 7 line 5")
 
 
 def test_logs_beside_each_other_are_read_apart(page: Page, sweep: str) -> None:

@@ -210,7 +210,7 @@ class Running:
     def _command(self, kind: str) -> list[str]:
         celery, uvicorn = ["-m", "celery", "-A", "portal.config"], ["-m", "uvicorn", "portal.config.asgi:application"]
         return {
-            "web": [*uvicorn, "--port", str(self.port), "--log-level", "warning"],
+            "web": [*uvicorn, "--port", str(self.port), "--log-level", "warning", "--ws-max-size", "131072"],
             "worker": [*celery, "worker", "--concurrency", "2", "--loglevel", "WARNING"],
             "beat": [*celery, "beat", "--schedule", str(self.folder / "beat"), "--loglevel", "WARNING"],
             "watch": ["manage.py", "watch"],

@@ -15,11 +15,9 @@ from .testbed.cluster import Cluster
 # The kubelet looks every three seconds and rotates what is larger.
 FILE_BYTES = 256 * 1024
 SMALL = {"containerLogMaxSize": "256Ki", "containerLogMaxFiles": 3, "containerLogMonitorInterval": "3s"}
+TOLD = {"BEAMTIME_LOG_FILE_BYTES": str(FILE_BYTES)}
 
-# Nothing but one line until it is told to go on: what is rotated away before anybody reads at all is another story.
-COUNT_TO = """echo '1 {words}'
-until [ -e /tmp/go ]; do sleep 0.1; done
-i=1
+COUNT_TO = """i=0
 while [ $i -lt {lines} ]; do
   seq $((i + 1)) $((i + {step})) | sed 's/$/ {words}/'
   i=$((i + {step}))
@@ -57,7 +55,7 @@ def test_case_05_fifty_cuts_and_three_dead_watchers_over_many_rotations_cost_no_
     portal = rotating
     portal.kill("watch")
     with Line(portal.kubeconfig("watch"), portal.folder).open() as line:
-        changes = {"BEAMTIME_CLUSTER_KUBECONFIG": str(line.kubeconfig), "BEAMTIME_LEASE": "3"}
+        changes = {"BEAMTIME_CLUSTER_KUBECONFIG": str(line.kubeconfig), "BEAMTIME_LEASE": "3", **TOLD}
         portal.start("watch", **changes)
 
         def kill() -> None:
@@ -79,14 +77,11 @@ def test_case_05_fifty_cuts_and_three_dead_watchers_over_many_rotations_cost_no_
 
 
 def test_a_follower_stopped_over_many_rotations_declares_every_missing_line_and_doubles_none(rotating: Portal) -> None:
-    portal, lines = rotating, 900_001
+    portal, lines = rotating, 900_000
     # What is sent fills the sockets' buffers first, so the stop is longer than a lease usually is.
     portal.stop("watch")
-    portal.start("watch", BEAMTIME_LEASE="40")
+    portal.start("watch", BEAMTIME_LEASE="40", **TOLD)
     jobs = [portal.submit(COUNT_TO.format(lines=lines, step=2000, pause=0.1, words=WORDS), cores=1) for _ in range(2)]
-    for job in jobs:
-        portal.wait("its first line", job, lambda found: found["streams"] and found["streams"][0]["lines"] == 1)
-        portal.release(job)
     for job in jobs:
         portal.wait("its first lines", job, lambda found: found["streams"] and found["streams"][0]["lines"] > 2000)
 
@@ -100,4 +95,23 @@ def test_a_follower_stopped_over_many_rotations_declares_every_missing_line_and_
         (stream,) = portal.wait_log(job, seconds=120)
         found = judge(portal.member.download(stream["id"]), stream["gaps"], lines=lines, words=WORDS)
         assert (found.silent, found.doubled) == (0, 0), (found.faults, stream["gaps"])
+    portal.stop("watch")
+
+
+def test_what_was_rotated_away_before_anybody_read_is_declared_before_line_1(rotating: Portal) -> None:
+    portal, lines = rotating, 300_000
+    portal.stop("watch")
+    job = portal.submit(COUNT_TO.format(lines=lines, step=2000, pause=0.2, words=WORDS), cores=1)
+    portal.cluster.wait_for(
+        "its pod to run", lambda: [pod["status"]["phase"] for pod in portal.kube_pods(job)] == ["Running"]
+    )
+    wait_for_rotation(portal, job)
+    portal.start("watch", **TOLD)
+
+    portal.wait_state(job, "succeeded", seconds=180)
+    (stream,) = portal.wait_log(job, seconds=120)
+    found = judge(portal.member.download(stream["id"]), stream["gaps"], lines=lines, words=WORDS)
+    assert found.missing > 0
+    assert (found.silent, found.doubled) == (0, 0), (found.faults, stream["gaps"])
+    assert stream["gaps"][0]["before"] == 1
     portal.stop("watch")

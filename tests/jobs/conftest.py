@@ -77,6 +77,10 @@ def job(site: factories.Site, team: Team, member: User) -> Job:
 @pytest.fixture
 def told(job: Job) -> Told:
     """What the cluster says about `job`; its Job exists."""
+    return told_of(job)
+
+
+def told_of(job: Job) -> Told:
     attempt = job.attempts.get()
     story = Told(name=attempt.object_name, namespace=attempt.namespace, job_id=str(job.id))
     story.created()

@@ -10,11 +10,11 @@ from portal.core import leases
 from portal.core.errors import Missing
 from portal.core.leases import FencedOff
 from portal.jobs.models import Attempt, Event, Job, JobSecret, Pod, State
-from portal.jobs.services import observe
+from portal.jobs.services import observe, observe_all
 from portal.teams import services as teams
 from portal.teams.models import Team, User
 from tests import factories
-from tests.jobs.conftest import attempt_of
+from tests.jobs.conftest import attempt_of, told_of
 from tests.jobs.facts import Told, at, ended, pod, running
 
 
@@ -104,6 +104,34 @@ def test_a_watcher_that_leads_no_more_changes_nothing(job: Job, told: Told) -> N
     with pytest.raises(FencedOff):
         observe(told.admitted(10), fence=fence)
     assert attempt_of(job).state == State.QUEUED
+
+
+# --- many at once ----------------------------------------------------------------------------------------------------
+
+
+def test_facts_of_many_jobs_are_taken_together_as_they_would_be_one_by_one(
+    team: Team, member: User, site: factories.Site, django_assert_max_num_queries: object
+) -> None:
+    """What there is of all of them in two queries, an UPDATE and a look at the flavor for each, the rest in a few."""
+    jobs = [factories.make_job(team, member, site.gpu, state=State.QUEUED) for _ in range(8)]
+    told = [told_of(each) for each in jobs]
+    for each in told[:4]:
+        each.admitted(10)
+    for each in told[4:]:
+        each.pending("waits")
+    with django_assert_max_num_queries(8 + 4 + 12):  # type: ignore[operator]
+        assert observe_all([each.now for each in told]) == []
+    assert [attempt_of(each).state for each in jobs] == [State.STARTING] * 4 + [State.QUEUED] * 4
+    assert [_kinds(each) for each in jobs[:4]] == [["starting"]] * 4
+
+
+def test_among_many_the_one_that_we_do_not_have_or_somebody_was_faster_with_is_named(job: Job, told: Told) -> None:
+    told.admitted(10)
+    strange = replace(told.now, name="bt-somebody-elses-1")
+    elsewhere = replace(told.now, namespace="bt-language")
+    assert observe_all([strange, told.now]) == [0]
+    assert observe_all([elsewhere]) == [0]
+    assert attempt_of(job).state == State.STARTING
 
 
 # --- starting --------------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """A stored copy that is not what was sealed is told in a sentence, counted, and logged once; the rest can be read."""
 
+import io
 import logging
+import tarfile
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +11,11 @@ from asgiref.sync import async_to_sync
 
 from portal.core.errors import Corrupt, Gone
 from portal.logs import damage as damages
-from portal.logs import merged, search, selectors, services
+from portal.logs import export, merged, search, selectors, services
 from portal.logs.models import Chunk, Segment, Stream
 from portal.logs.policy.patterns import pattern_of
 from portal.logs.store import Damaged
+from tests import factories
 from tests.logs.stored import damage, sealed_lines, store_lines, training_lines
 from tests.support.metrics import counted
 
@@ -125,3 +128,21 @@ def test_a_log_that_cannot_be_sealed_holds_up_no_other_and_is_counted(
         services.seal()
     assert counted(READS) == before + 2
     assert len(caplog.records) == 1
+
+
+def test_a_damaged_log_does_not_cost_the_archive_the_others(sealed: Stream) -> None:
+    damage(sealed, at=0.5)
+    other = factories.make_stream(sealed.job)
+    store_lines(other, training_lines(10))
+    streams = list(selectors.streams_of(sealed.job))
+
+    async def gathered() -> bytes:
+        return b"".join([part async for part in export.archive(streams, folder="logs")])
+
+    with tarfile.open(fileobj=io.BytesIO(async_to_sync(gathered)())) as archive:
+        texts = {entry.name: archive.extractfile(entry).read() for entry in archive}  # type: ignore[union-attr]
+    broken, whole_one, index = texts.values()
+    assert len(broken) == sealed.bytes
+    assert f"[{damages.WORDS}]".encode() in broken
+    assert whole_one == whole(other)
+    assert f"bytes are here. {damages.WORDS}" in index.decode()

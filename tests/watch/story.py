@@ -37,6 +37,8 @@ class Story:
             cluster="default", namespace="bt-vision", pod="p", pod_uid=f"uid-{next(_numbers)}", container="main"
         )
     )
+    # As small as any: so much comes together in a test.
+    file_bytes: int = 256 * 1024
     follower: Follower | None = None
     task: "asyncio.Task[bool] | None" = None
 
@@ -52,6 +54,7 @@ class Story:
             fence=None,
             stop=asyncio.Event(),
             started_at=datetime.fromtimestamp(NOON_NS // SECOND, UTC),
+            file_bytes=self.file_bytes,
             look_every=0.05,
             clock=self.kubelet.clock,
         )

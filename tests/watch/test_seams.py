@@ -1,7 +1,9 @@
 """Where files of a log begin, and which pauses may hide one."""
 
+import pytest
+
 from portal.logs.specs import Batch, Record
-from portal.watch.seams import JUMP_NS, NANO, Jump, Recent, Seams, began_late, jumps_in
+from portal.watch.seams import JUMP_NS, NANO, Jump, Recent, Seams, jumps_in
 
 START = 1_000 * NANO
 
@@ -64,12 +66,73 @@ def test_a_record_is_found_among_the_recent_ones_and_old_ones_are_forgotten() ->
     assert recent.since_ns > START
 
 
-def test_a_log_read_late_for_the_first_time_may_have_been_rotated_if_it_grows_fast_enough() -> None:
-    much = Batch.of([Record(START + 60 * NANO + n * 100_000, b"x" * 99 + b"\n") for n in range(1000)])
-    later = START + 61 * NANO
-    assert began_late(much, START, later)
-    # Read from its first seconds on; a container that speaks late; one that says little.
-    assert not began_late(much, START + 58 * NANO, later)
-    assert not began_late(much[:50], START, later)
-    slow = Batch.of([Record(START + (60 + n) * NANO, b"x" * 99 + b"\n") for n in range(1000)])
-    assert not began_late(slow, START, later + 1000 * NANO)
+def test_a_short_pause_hides_a_file_only_if_so_much_can_have_been_written_in_it() -> None:
+    seams = Seams(file_bytes=100_000)
+    grow(seams, Batch.of([Record(START + n * NANO // 1000, b"x" * 60) for n in range(2000)]))
+    # A hundred thousand bytes a second, with what the runtime writes beside them.
+    assert seams.is_too_short(jump(5, 5.9))
+    assert not seams.is_too_short(jump(5, 6.1))
+    # Longer than the kubelet waits between two looks: then nothing is known of how fast it was meanwhile.
+    slow = Seams(file_bytes=100_000)
+    grow(slow, batch(0, 1, 2, 3))
+    assert slow.is_too_short(jump(5, 7.9))
+    assert not slow.is_too_short(jump(5, 8.1))
+
+
+def grow(seams: Seams, batch: Batch) -> tuple[int, int] | None:
+    return seams.grew(batch, size=sum(map(len, batch.texts)))
+
+
+def opened(seams: Seams, moment: float) -> Seams:
+    seams.begins(START, START + int(moment * NANO))
+    return seams
+
+
+def beginning_at(moment: float, *, every: float) -> Batch:
+    """Two seconds of a log with a hundred bytes a record in its file."""
+    return Batch.of([Record(START + int((moment + n * every) * NANO), b"x" * 60) for n in range(int(2 / every))])
+
+
+@pytest.mark.parametrize(
+    ("silent", "file_bytes", "unread"), [(3, 300_000, True), (0.5, 90_000, True), (3, 700_000, False)]
+)
+def test_a_log_read_late_may_have_been_rotated_if_it_is_fast_enough_to_have_filled_a_file(
+    silent: float, file_bytes: int, unread: bool
+) -> None:
+    seams = opened(Seams(file_bytes), silent + 1)
+    found = grow(seams, beginning_at(silent, every=0.001))
+    assert found == ((START, START + int(silent * NANO)) if unread else None)
+
+
+@pytest.mark.parametrize(
+    ("moment", "file_bytes", "first"),
+    [
+        # It was open when it began.
+        (59.9, 300_000, beginning_at(60, every=0.001)),
+        # Fifty lines at once behind a minute of silence, as a program says that has loaded its model.
+        (63, 10 * 1024 * 1024, Batch.of([Record(START + 60 * NANO + n, b"x" * 60) for n in range(50)])),
+        (63, 10 * 1024 * 1024, beginning_at(60, every=0.1)),
+    ],
+)
+def test_what_is_read_as_it_is_written_or_says_little_misses_nothing_before_it(
+    moment: float, file_bytes: int, first: Batch
+) -> None:
+    seams = opened(Seams(file_bytes), moment)
+    assert grow(seams, first) is None
+    assert seams.begun() is None
+
+
+def test_what_lay_there_is_judged_as_a_whole_and_once() -> None:
+    seams = opened(Seams(300_000), 5)
+    whole = beginning_at(3, every=0.001)
+    assert grow(seams, whole[:100]) is None
+    assert grow(seams, whole[100:]) is None
+    assert seams.begun() == (START, START + 3 * NANO)
+    assert seams.begun() is None
+
+
+def test_a_burst_and_then_a_line_a_second_fills_no_file() -> None:
+    seams = opened(Seams(300_000), 60)
+    assert grow(seams, beginning_at(3, every=0.001)[:500]) is None
+    assert grow(seams, Batch.of([Record(START + n * NANO, b"step\n") for n in range(4, 15)])) is None
+    assert seams.begun() is None

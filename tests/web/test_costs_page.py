@@ -1,6 +1,6 @@
 """What a team spends in a month."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -20,7 +20,7 @@ ADDRESS = "/teams/vision/costs/"
 NOON = datetime(2026, 11, 19, 12, 0, tzinfo=ZoneInfo(settings.TIME_ZONE))
 
 
-def used(job: Job, start: datetime, minutes: int | None, *, gpus: int = 1, model: str = "NVIDIA H100") -> Interval:
+def used(job: Job, start: datetime, minutes: float | None, *, gpus: int = 1, model: str = "NVIDIA H100") -> Interval:
     """A hold of GPUs; open when it has no length."""
     return Interval.objects.create(
         job=job,
@@ -63,6 +63,14 @@ def test_what_still_runs_is_labelled_provisional(job: Job, member: User) -> None
     used(job, NOON - timedelta(hours=2), None)
     said = words(as_person(member).get(ADDRESS))
     assert "€4.80 €4.80 of it provisional: still running or not charged yet" in said
+
+
+@time_machine.travel(datetime(2026, 12, 1, 12, tzinfo=UTC), tick=False)
+def test_on_the_first_day_seconds_are_under_a_cent_and_not_free(job: Job, member: User) -> None:
+    used(job, datetime(2026, 12, 1, 11, tzinfo=UTC), 0.1)
+    said = words(as_person(member).get(ADDRESS))
+    assert "So far, 1 Dec until 12:00" in said
+    assert "llama member 0.00 GPU-h under €0.01" in said
 
 
 @time_machine.travel(NOON, tick=False)
@@ -120,7 +128,16 @@ def test_the_number_of_queries_does_not_grow(job: Job, member: User, site: Site,
 
 @pytest.mark.parametrize(
     ("amount", "top"),
-    [("0", "0"), ("0.01", "0.012"), ("1", "1.2"), ("1.3", "1.5"), ("200", "300"), ("581.09", "600"), ("9999", "12000")],
+    [
+        ("0", "0"),
+        ("0.001", "0.03"),
+        ("0.04", "0.06"),
+        ("1", "1.2"),
+        ("1.3", "1.5"),
+        ("200", "300"),
+        ("581.09", "600"),
+        ("9999", "12000"),
+    ],
 )
 def test_the_scale_ends_at_a_round_number(amount: str, top: str) -> None:
     assert round_up(Decimal(amount)) == Decimal(top)

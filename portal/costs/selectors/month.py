@@ -95,7 +95,15 @@ def team_month(team: Team, month: date, at: datetime) -> TeamMonth:
         by_person=_shares(parts, shown, lambda part: names[part.job_id].person),
         by_template=_shares(parts, shown, lambda part: names[part.job_id].template),
         jobs=tuple(
-            JobShare(key, names[key].name, names[key].person, amounts[key], by_job[key].gpu_seconds) for key in dearest
+            JobShare(
+                key,
+                names[key].name,
+                names[key].person,
+                amounts[key],
+                by_job[key].gpu_seconds,
+                under_a_cent=amounts[key] == 0 and by_job[key].raw > 0,
+            )
+            for key in dearest
         ),
     )
 

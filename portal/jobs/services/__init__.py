@@ -3,7 +3,7 @@
 from portal.jobs.services.cancel import cancel
 from portal.jobs.services.collect import collect_finished, mark_stored
 from portal.jobs.services.dispatch import dispatch, sweep
-from portal.jobs.services.observe import observe
+from portal.jobs.services.observe import observe, observe_all
 from portal.jobs.services.preview import preview
 from portal.jobs.services.rerun import rerun
 from portal.jobs.services.submit import Submitted, submit
@@ -15,6 +15,7 @@ __all__ = [
     "dispatch",
     "mark_stored",
     "observe",
+    "observe_all",
     "preview",
     "rerun",
     "submit",

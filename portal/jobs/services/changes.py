@@ -61,6 +61,14 @@ def pods_of(attempt: Attempt) -> list[PodSnapshot]:
     return [PodSnapshot(**row) for row in attempt.pods.values(*_POD_FIELDS)]
 
 
+def pods_of_all(attempts: Iterable[int]) -> Mapping[int, Sequence[PodSnapshot]]:
+    """The same of several, by the attempt's key. One query."""
+    found: dict[int, list[PodSnapshot]] = defaultdict(list)
+    for row in Pod.objects.filter(attempt__in=list(attempts)).values("attempt_id", *_POD_FIELDS):
+        found[row.pop("attempt_id")].append(PodSnapshot(**row))
+    return found
+
+
 def snapshot_of(attempt: Attempt, pods: Iterable[PodSnapshot]) -> AttemptSnapshot:
     """The attempt as the reducer takes it."""
     values = {name: getattr(attempt, name) for name in _OWN_FIELDS}
@@ -117,9 +125,10 @@ def apply_all(changes: Iterable[Change]) -> list[Change]:
     """Store changes of different attempts; the answer is those that somebody else was faster with.
 
     One UPDATE for each attempt, which is its guard; everything that hangs on it goes together, in a few statements.
+    Whoever changes several locks them in the same order, so that nobody waits in a circle.
     """
     stored, late = [], []
-    for change in changes:
+    for change in sorted(changes, key=lambda change: change.attempt.pk):
         changed, due = change.changed, change.due
         columns = {**due, **change.columns}
         row = Attempt.objects.filter(pk=change.attempt.pk, revision=change.attempt.revision, **change.guard)

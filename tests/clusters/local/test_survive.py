@@ -1,5 +1,6 @@
 """The portal may be killed at any moment: what runs goes on, and what ended meanwhile is found."""
 
+import json
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from portal.clusters.local.runner import processes
 from tests.clusters.local.machine import Machine, eventually, is_alive, make_spec, ref
 
 CONTROL = """
@@ -176,11 +178,27 @@ def _read(path: Path) -> bytes:
         return b""
 
 
+def started_after(mark: str) -> "subprocess.Popen[bytes]":
+    """A process that the kernel's clock, which ticks a hundred times a second, tells from an earlier one."""
+
+    def later() -> "subprocess.Popen[bytes] | None":
+        found = subprocess.Popen(["sleep", "300"], start_new_session=True)
+        if processes.started(found.pid) != mark:
+            return found
+        found.kill()
+        found.wait()
+        return None
+
+    started: subprocess.Popen[bytes] = eventually(later, "the clock's next tick")
+    return started
+
+
 def test_a_process_id_that_means_somebody_else_by_now_is_left_alone(later: Machine) -> None:
     """After a reboot the numbers in the files belong to others."""
     portal = Portal(later.root)
     later.submit("old", "echo old; sleep 300")
     status = status_file(later, "echo old")
+    leader, mark = eventually(lambda: json.loads(status.read_text())["leader"], "the command's process")
     portal.kill()
     runner = next(
         int(entry.name)
@@ -188,11 +206,9 @@ def test_a_process_id_that_means_somebody_else_by_now_is_left_alone(later: Machi
         if entry.name.isdigit() and str(status.parent).encode() in _read(entry / "cmdline")
     )
     os.kill(runner, signal.SIGKILL)
-    stranger = subprocess.Popen(["sleep", "300"], start_new_session=True)
+    stranger = started_after(mark)
     try:
-        text = status.read_text()
-        leader = text.partition('"leader":[')[2].partition(",")[0]
-        status.write_text(text.replace(f'"leader":[{leader},', f'"leader":[{stranger.pid},'))
+        status.write_text(status.read_text().replace(f'"leader":[{leader},', f'"leader":[{stranger.pid},'))
         later.start()
         later.wait_over("old")
         assert stranger.poll() is None
