@@ -4,8 +4,9 @@ import base64
 import io
 import re
 import tarfile
-import zlib
 from collections.abc import AsyncIterator, Sequence
+
+from isal import isal_zlib
 
 from portal.core.errors import Corrupt
 from portal.logs.models import Stream
@@ -18,7 +19,7 @@ _FILLER = 256 * 1024
 
 async def gzipped(portions: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The same bytes in the gzip format."""
-    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    packer = isal_zlib.compressobj(2, isal_zlib.DEFLATED, 31)
     async for portion in portions:
         if packed := packer.compress(portion):
             yield packed

@@ -5,11 +5,12 @@ A segment is never changed. Its first byte of index names the form, so that a la
 
 import hashlib
 import struct
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
+
+from isal import isal_zlib
 
 from portal.logs.store.portion import Portion, lines_in
 
@@ -23,8 +24,9 @@ SEGMENT_LINES = 384 * 1024
 _FORM = b"\x01"
 # Of a block: first line, first byte (both from the segment's), offset in the body, sizes of packed text and times.
 _ENTRY = struct.Struct("<5I")
-# Nearly twice as fast as zlib's usual 6, for a sixteenth more space.
-_TEXT_LEVEL, _TIMES_LEVEL = 4, 6
+# zlib's format, written and read by another library: at this level nine times as fast as zlib's own 4, for a twentieth
+# more space.
+_LEVEL = 2
 _TWO_64, _TWO_63 = 1 << 64, 1 << 63
 
 
@@ -70,8 +72,8 @@ def build(portions: Sequence[Portion]) -> Built:
     for group in _groups(portions):
         text = b"".join([portion.data for portion in group])
         digest.update(text)
-        packed = zlib.compress(text, _TEXT_LEVEL)
-        times = zlib.compress(_deltas(b"".join([portion.times for portion in group])), _TIMES_LEVEL)
+        packed = isal_zlib.compress(text, _LEVEL)
+        times = isal_zlib.compress(_deltas(b"".join([portion.times for portion in group])), _LEVEL)
         index.append(_ENTRY.pack(line, byte, at, len(packed), len(times)))
         body += [packed, times]
         line, byte = line + sum(portion.lines for portion in group), byte + len(text)
@@ -147,8 +149,8 @@ def unpack_times(block: Block, body: bytes, at: int = 0) -> bytes:
 
 def _inflate(packed: bytes, size: int) -> bytes:
     try:
-        return zlib.decompress(packed, bufsize=max(size, 1))
-    except zlib.error as error:
+        return isal_zlib.decompress(packed, bufsize=max(size, 1))
+    except isal_zlib.error as error:  # type: ignore[misc]  # its stubs take the class for an instance
         raise Damaged(f"a block cannot be decompressed: {error}") from error
 
 

@@ -140,7 +140,7 @@ def backward(ref: Ref, end: int | None, *, timed: bool) -> Iterator[Portion]:
 def _fetch(ref: Ref, blocks: list[Block], *, timed: bool) -> Iterator[Portion]:
     """Neighbouring blocks, fetched together; unpacked one by one, or many by two threads, ahead of who reads them."""
     unpack = _fetched(ref, blocks, timed=timed)
-    # zlib works outside of Python's lock.
+    # isal works outside of Python's lock.
     yield from _pool.map(unpack, blocks) if len(blocks) >= _MANY else map(unpack, blocks)
 
 
