@@ -106,6 +106,8 @@ class Job(models.Model):
         indexes = [
             models.Index(fields=["team", "-submitted_at", "-id"], name="jobs_of_team"),
             models.Index(fields=["team", "state", "-submitted_at", "-id"], name="jobs_of_team_by_state"),
+            # A tenth of the other's size, for the counts above the list, which read all of it.
+            models.Index(fields=["team", "state"], name="jobs_of_team_in_state"),
             models.Index(fields=["submitted_by", "-submitted_at"], name="jobs_of_person"),
             # Going on (no end yet) or ended of late: what a person is concerned with.
             models.Index(fields=["submitted_by", "ended_at"], name="jobs_of_person_by_end"),
