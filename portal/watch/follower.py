@@ -12,7 +12,7 @@ from typing import Any
 from django.db import IntegrityError
 
 from portal.clusters.gateway import Backend
-from portal.clusters.specs import ClusterError, ContainerRef, LogGone
+from portal.clusters.specs import ClusterError, ContainerRef, LineBroken, LogGone
 from portal.core.leases import Fence, FencedOff
 from portal.logs import services
 from portal.logs.models import Cause, Source, Stream
@@ -22,7 +22,7 @@ from portal.watch.desk import DATABASE_DOWN, Backoff, Desk, wait_for, wait_for_a
 from portal.watch.inlet import Inlet
 from portal.watch.overlap import Stored
 from portal.watch.reading import COMPARED_BYTES, Reading
-from portal.watch.seams import FILE_BYTES, NANO, Jump, Seams
+from portal.watch.seams import FILE_BYTES, NANO, Beginning, Jump, Seams
 from portal.watch.slots import Slots
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 LOOK_EVERY, BUSY_BYTES, LATE_NS = 4.0, 64 * 1024, 2 * NANO
 # The longest pause, in seconds, while a pod is being deleted.
 HURRY = 0.5
+# So old a log, by its row, was begun by a follower that has judged its beginning.
+YOUNG_NS = 600 * NANO
 # Seconds that a connection may stay open and say nothing once its container has ended.
 DRAIN = 3.0
 # Seconds after which a follower lends its place to another, if one is waiting; and between two looks.
@@ -86,6 +88,8 @@ class Follower:
         self._seen_to_end = self._read_again = False
         # The whole of the last file has been compared with what is stored.
         self._compared = False
+        # It was asked whether files had gone before line 1.
+        self._judged = started_at is None
 
     async def run(self) -> bool:
         """True once the stream is complete, False if told to stop before. Raises `FencedOff`."""
@@ -102,7 +106,9 @@ class Follower:
                 then = _Next.AFTER_A_PAUSE
             except (ClusterError, *DATABASE_DOWN) as error:
                 logger.info("watch: the log of %s/%s: %s", self.ref.pod, self.ref.container, error)
-                then = _Next.AFTER_A_PAUSE
+                # A container that says nothing is no trouble.
+                silent = isinstance(error, LineBroken) and error.silent
+                then = _Next.AT_ONCE if silent else _Next.AFTER_A_PAUSE
             except Exception:
                 # Log trouble stops nothing but this one read, and says nothing about the job.
                 logger.exception("watch: the log of %s/%s could not be read", self.ref.pod, self.ref.container)
@@ -130,6 +136,7 @@ class Follower:
 
     async def _turn(self) -> _Next:
         """One connection, from opening to end."""
+        read_again, self._read_again = self._read_again, False
         stream = await self._desk.call(
             services.open_stream,
             job_id=self._job_id,
@@ -156,7 +163,7 @@ class Follower:
             except LogGone as error:
                 if error.passing and not self.gone:
                     raise
-                await self._complete(stream, missing=None if self._read_again else Cause.DELETED)
+                await self._complete(stream, missing=None if read_again else Cause.DELETED)
                 return _Next.DONE
         self._connections.left(closed=closed, ended=self.ended.is_set() or self.deleting.is_set())
         if added:
@@ -166,9 +173,9 @@ class Follower:
         if ended and self._read_again:
             await self._complete(stream, missing=None)
             return _Next.DONE
-        if final and not ended and not added:
-            return _Next.AFTER_A_PAUSE
-        return _Next.AT_ONCE if self.ended.is_set() or self.deleting.is_set() or not closed else _Next.AFTER_A_PAUSE
+        if self.ended.is_set() or not closed:
+            return _Next.AT_ONCE
+        return _Next.AT_ONCE if self.deleting.is_set() and added else _Next.AFTER_A_PAUSE
 
     async def _complete(self, stream: Stream, *, missing: Cause | None) -> None:
         await self._desk.call(services.complete, stream_id=stream.pk, missing=missing, fence=self._fence)
@@ -201,7 +208,9 @@ class Follower:
         try:
             closed = await self._pump(chunks, reading, follow=not final)
         except ClusterError:
-            await reading.store()
+            await reading.store(last=True)
+            if reading.added:
+                self._backoff.reset()
             raise
         finally:
             close = getattr(chunks, "aclose", None)
@@ -211,15 +220,14 @@ class Follower:
             await reading.finish(seen_to_end=seen_to_end)
             self._compared = True
         self._tell(reading)
-        await reading.store()
+        await reading.store(last=True)
         self._seen_to_end = closed and (seen_to_end if final else reading.kept_up)
         return reading.added, closed
 
     async def _resumption(self, stream: Stream, *, whole: bool) -> tuple[int | None, Stored | None]:
         """(time from which to read, the lines that will be repeated). `whole`: all of the present file."""
+        await self._judge_beginning(stream)
         if stream.last_time_ns is None:
-            if self._started_ns is not None:
-                self._seams.begins(self._started_ns, self._clock())
             return None, None
         time_ns, most = max(0, stream.last_time_ns - history.SLACK_NS) // NANO * NANO, None
         known = await self._look() if whole or not self._seams.known else True
@@ -228,6 +236,26 @@ class Follower:
         since = partial(history.since, stream.pk, time_ns, next_line=stream.next_line, most_bytes=most)
         stored, from_ns = await self._desk.call(since)
         return from_ns, stored
+
+    async def _judge_beginning(self, stream: Stream) -> None:
+        """Have it found out whether files had gone before line 1: from what comes; or from what is stored, if an
+        earlier follower may have been killed before it knew."""
+        if self._judged or self._started_ns is None:
+            return
+        self._judged = True
+        if stream.last_time_ns is None:
+            self._seams.begins(self._started_ns, self._clock())
+            return
+        opened_ns = int(stream.created_at.timestamp() * NANO)
+        if self._clock() - opened_ns > YOUNG_NS:
+            return
+        beginning = Beginning(self._started_ns, opened_ns)
+        first = await self._desk.call(history.beginning, stream.pk)
+        unread = beginning.unread_before(first, self._seams.file_bytes)
+        if unread is not None and await self._look() is not None:
+            cause, after_ns, until_ns = Cause.ROTATED, *unread
+            note = partial(services.note_gap, cause=cause, after_ns=after_ns, until_ns=until_ns, fence=self._fence)
+            await self._desk.call(note, stream_id=stream.pk, before_line=1)
 
     async def _look(self) -> bool | None:
         """Learn where the present file begins. None: there is one file for ever; False: it could not be learnt."""

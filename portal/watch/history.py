@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from portal.logs import selectors
-from portal.logs.specs import Record
+from portal.logs.specs import Batch, Record
 from portal.watch.overlap import Stored, key_of
 
 # Two pipes of one container are stamped apart: a record that is a little late must not fall before the resumption.
 SLACK_NS = 1_000_000_000
+_FIRST = 5000
 
 
 class _Tail:
@@ -84,7 +85,11 @@ def behind(
     return None if found is None else (tail.stored(), found)
 
 
+def beginning(stream_id: UUID) -> Batch:
+    """The first lines, some thousands of them."""
+    return Batch.of(selectors.records(stream_id, 1, _FIRST))
+
+
 def is_end_of_line(stream_id: UUID, number: int, text: bytes) -> bool:
     """Whether a stored line ends with this text: the runtime may tear a line when it changes files."""
-    record = selectors.record(stream_id, number)
-    return record is not None and record.text.endswith(text)
+    return any(record.text.endswith(text) for record in selectors.records(stream_id, number, 1))

@@ -65,14 +65,18 @@ class Reading:
         self._overlap = None if stored is None else Overlap(stored)
         self._desk, self._fence, self._seams, self._look, self._clock = desk, fence, seams, look, clock
         self._recent = Recent()
+        # Whether the last of the new records came at once.
+        self._prompt = True
         # Time of the last record, and the greatest of all.
         self._last_ns = stream.last_time_ns
         self._newest_ns = stream.last_time_ns if stored is None else stored.last_ns
         self._older = 0
         self._times, self._texts, self._size = array("q"), list[bytes](), 0
         self._losses: list[Loss] = []
-        # An older record at the end of what came: the next one tells whether it is late or a repetition.
+        self._jumps: list[Jump] = []
+        # An older record at the end of what came: the next one tells whether it is late or a repetition. Until then.
         self._waiting = Batch.of(())
+        self._waits_until = 0.0
         self._open = stream.open_text
         self._crowd, self._took = crowd, 0.0
 
@@ -105,19 +109,26 @@ class Reading:
 
     @property
     def kept_up(self) -> bool:
-        """Whether it has come past what was stored before, and its last record came at once."""
-        return self._overlap is None and self.late_ns < PROMPT_NS
+        """Whether it has come past what was stored before, and the last record behind that, if any, came at once."""
+        return self._overlap is None and self._prompt
 
     def declare(self, jump: Jump) -> None:
         """Lines are missing before a line that may be stored already."""
+        if jump in self._jumps:
+            return
+        self._jumps.append(jump)
         self._losses.append(Loss(jump.line, Cause.SKIPPED, after_ns=jump.after_ns, until_ns=jump.until_ns))
         self.due = asyncio.get_running_loop().time()
 
-    async def store(self) -> None:
-        """Store what is there; waits for a database that is down. Raises `tally.Stale`, `FencedOff`."""
-        if len(self._waiting):
+    async def store(self, *, last: bool = False) -> None:
+        """Store what is there; waits for a database that is down. Raises `tally.Stale`, `FencedOff`.
+
+        `last`: nothing more will be taken.
+        """
+        waits = len(self._waiting) and not last and asyncio.get_running_loop().time() < self._waits_until
+        if len(self._waiting) and not waits:
             await self._admit(Batch.of(()), last=True)
-        self.due = None
+        self.due = self._waits_until if waits else None
         settled = self._overlap is None or self._overlap.settled
         open_text = self._parser.open_text if settled else ""
         if self._texts or self._losses or open_text != self._open:
@@ -165,6 +176,7 @@ class Reading:
                 continue
             if len(rest) == 1 and not last:
                 self._waiting = rest
+                self._waits_until = asyncio.get_running_loop().time() + OPEN_WAIT
                 return
             skip = await self._repetition(rest)
             if skip is None:
@@ -248,6 +260,7 @@ class Reading:
         newest = max(times[-1], times[0]) if is_sorted(batch) else max(times)
         self._newest_ns = newest if self._newest_ns is None else max(self._newest_ns, newest)
         self.late_ns = self._seams.arrived(times[-1], now)
+        self._prompt = self.late_ns < PROMPT_NS
         self._times += times
         self._texts += batch.texts
         self._size += size
@@ -270,13 +283,15 @@ class Reading:
 
     async def _append(self, batch: Batch, open_text: str) -> None:
         backoff = Backoff()
+        # While this is being stored, a look may find more.
+        losses, self._losses, jumps, self._jumps = self._losses, [], self._jumps, []
         work = partial(
             services.append,
             stream_id=self._stream_id,
             first_line=self._next_line,
             records=batch,
             open_text=open_text,
-            losses=self._losses,
+            losses=losses,
             fence=self._fence,
         )
         while True:
@@ -289,11 +304,12 @@ class Reading:
                 await asyncio.sleep(backoff.pause())
         if not taken:
             raise tally.Stale
+        self._seams.told(jumps)
         if taken is Taken.STORED:
             self._next_line += len(batch)
             self.added += len(batch)
             tally.stored(batch, size=self._size, now_ns=self._clock())
-        self._times, self._texts, self._size, self._losses = array("q"), [], 0, []
+        self._times, self._texts, self._size = array("q"), [], 0
 
 
 def _first_older(times: "array[int]", newest_ns: int | None) -> int:

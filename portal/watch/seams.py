@@ -13,6 +13,7 @@ file only, and a reader of one file leaves nothing out.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from itertools import pairwise
 
 from portal.logs.specs import Batch, Record
@@ -67,13 +68,21 @@ class Beginning:
         self._last_ns = batch.times[-1]
         return self._last_ns < min(self._opened_ns, self._first_ns + _MUCH_NS)
 
+    def unread_before(self, first: Batch, file_bytes: int) -> tuple[int, int] | None:
+        """The same of a log whose first records are these."""
+        if not len(first):
+            return None
+        self.add(first, size=sum(map(len, first.texts)) + _HEAD_BYTES * len(first))
+        return self.unread(file_bytes)
+
     def unread(self, file_bytes: int) -> tuple[int, int] | None:
         """The times between which a whole file may have come and gone: those of the start and of the first record.
 
-        One would have been filled at the pace of what lay there, or at twice it.
+        One would have been filled at the pace of what lay there. The start is up to a second later than its time, so
+        the pace may have been somewhat greater.
         """
         span = max(NANO, self._last_ns - self._first_ns)
-        if not self._size or 2 * self._size * (self._first_ns - self._started_ns) < file_bytes * span:
+        if not self._size or self._size * (self._first_ns - self._started_ns) < file_bytes * span:
             return None
         return self._started_ns, self._first_ns
 
@@ -85,7 +94,7 @@ class Seams:
     """
 
     def __init__(self, file_bytes: int = FILE_BYTES) -> None:
-        self._file_bytes = file_bytes
+        self.file_bytes = file_bytes
         # (first record of a file, time until which it was certainly the present one)
         self._files: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
         self._jumps: deque[Jump] = deque(maxlen=_REMEMBERED)
@@ -110,7 +119,7 @@ class Seams:
         lag = now_ns - time_ns
         if self._least_lag is None or lag < self._least_lag:
             self._least_lag = lag
-        return lag - min(0, self._least_lag)
+        return lag - min(self._least_lag, CLOCK_NS)
 
     def begins(self, started_ns: int, opened_ns: int) -> None:
         """What comes next is the first that is ever read of this log; see `Beginning`."""
@@ -132,24 +141,28 @@ class Seams:
         """All is there that lay there when the log was opened. If a file may have come and gone before it, the times
         between which that was; once only."""
         beginning, self._beginning = self._beginning, None
-        return None if beginning is None else beginning.unread(self._file_bytes)
+        return None if beginning is None else beginning.unread(self.file_bytes)
 
     def is_too_short(self, jump: Jump) -> bool:
         """Whether no file can have come and gone in this pause: one is filled first, and is the present one from one
         look of the kubelet to the next."""
         pause = jump.until_ns - jump.after_ns
-        return pause < _LOOKS_NS and self._fastest * pause < self._file_bytes * NANO
+        return pause < _LOOKS_NS and self._fastest * pause < self.file_bytes * NANO
 
     def looked(self, first_ns: int, asked_ns: int) -> list[Jump]:
-        """At our time `asked_ns` the present file began with a record of this time. The jumps that hide that."""
+        """At our time `asked_ns` the present file began with a record of this time. The jumps that hide a file, until
+        they are `told`."""
         until = asked_ns - CLOCK_NS - max(0, min(self._least_lag or 0, _MOST_CLOCK_NS))
         if self._files and self._files[-1][0] == first_ns:
             until = max(until, self._files.pop()[1])
         self._files.append((first_ns, max(until, first_ns)))
-        found = [jump for jump in self._jumps if jump.after_ns < first_ns < jump.until_ns]
-        for jump in found:
-            self._jumps.remove(jump)
-        return found
+        return [jump for jump in self._jumps if self.guilty(jump)]
+
+    def told(self, jumps: Iterable[Jump]) -> None:
+        """That files are missing there is stored."""
+        for jump in jumps:
+            if jump in self._jumps:
+                self._jumps.remove(jump)
 
     def passed(self, jump: Jump) -> None:
         """Nothing spoke against it; a later look may."""

@@ -87,13 +87,15 @@ def _row(
     verdicts: list[Judged], gaps: int, rate: float, missed: list[Judged], *, lines: int, stopped: float, rotations: int
 ) -> Row:
     missing, silent = sum(one.missing for one in verdicts), sum(one.silent for one in verdicts)
+    needless = sum(one.needless for one in verdicts)
     doubled = sum(one.doubled for one in verdicts)
     faults = "; ".join(fault for one in verdicts for fault in one.faults[:1])[:300]
     return Row(
         f"follower stopped for {stopped:.0f} s over {rotations} rotations, {len(verdicts)} pods, "
         f"{rate:,.0f} lines/s in all",
         f"{TARGET:,} lines/s; every missing line inside a declared gap, none doubled; undeclared loss 0",
-        f"{missing:,} of {len(verdicts) * lines:,} lines missing, {gaps} declared gaps; undeclared {silent:,}, "
+        f"{missing:,} of {len(verdicts) * lines:,} lines missing, {gaps} declared gaps, {needless} of them where "
+        f"nothing is; undeclared {silent:,}, "
         f"doubled {doubled:,}{f' ({faults})' if faults else ''}",
         (silent, doubled) == (0, 0) and rate >= 0.9 * TARGET,
         f"`kubectl logs -f --timestamps`, ended and started again, of {len(missed)} of the pods: "

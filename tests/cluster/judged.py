@@ -10,12 +10,16 @@ from typing import Any
 
 @dataclass
 class Judged:
-    """Counts of lines. `silent`: missing or torn, and no gap beside them; `faults`: in words, the first few."""
+    """Counts of lines. `silent`: missing or torn, and no gap beside them; `faults`: in words, the first few.
+
+    `needless`: declared gaps beside which nothing is missing.
+    """
 
     lines: int = 0
     missing: int = 0
     silent: int = 0
     doubled: int = 0
+    needless: int = 0
     faults: list[str] = field(default_factory=list)
 
     def fault(self, words: str) -> None:
@@ -33,10 +37,12 @@ def judge(text: bytes, gaps: Iterable[dict[str, Any]], *, lines: int, words: str
     tail = words.encode()
     whole = re.compile(rb"([1-9]\d*) " + re.escape(tail))
     found = Judged()
+    true: set[int] = set()
     last = last_at = 0
     for at, line in enumerate([*text.splitlines(), b"%d %s" % (lines + 1, tail)], 1):
         match = whole.fullmatch(line)
         if match is None:
+            true |= {at, at + 1}
             if not declared & {at, at + 1}:
                 found.silent += 1
                 found.fault(f"line {at} is torn: {line[:80]!r}")
@@ -49,8 +55,10 @@ def judge(text: bytes, gaps: Iterable[dict[str, Any]], *, lines: int, words: str
             continue
         if number != last + 1:
             found.missing += number - last - 1
+            true |= set(range(last_at + 1, at + 1))
             if not declared & set(range(last_at + 1, at + 1)):
                 found.silent += number - last - 1
                 found.fault(f"{number - last - 1} lines are missing before line {at}")
         last, last_at = number, at
+    found.needless = len(declared - true)
     return found

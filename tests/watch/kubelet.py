@@ -28,6 +28,8 @@ class Reader:
     position: int = 0
     creations: deque[int] | None = None
     cut_after: int | None = None
+    # Given up from our side, because nothing came any more.
+    silent: bool = False
 
 
 @dataclass
@@ -43,6 +45,8 @@ class Kubelet(FakeCluster):
     deleted: bool = False
     # Nothing can be sent to anybody: the network, the API server or the follower hangs.
     stalled: bool = False
+    # The same once so many bytes have been sent.
+    stall_after: int | None = None
     # Asked so often where the file begins; and so often before the answer is a failure.
     asked: int = 0
     opened: int = 0
@@ -89,6 +93,12 @@ class Kubelet(FakeCluster):
             reader.cut_after = after
         self.wake()
 
+    def give_up(self) -> None:
+        """Break every open connection as one that has been silent for too long."""
+        for reader in self._readers:
+            reader.silent = True
+        self.cut(0)
+
     def end(self) -> None:
         self.running = False
         self.wake()
@@ -119,11 +129,13 @@ class Kubelet(FakeCluster):
         floor = 0 if since is None else int(since.timestamp()) * SECOND
         reader = Reader(len(self.files) - 1)
         self._readers.append(reader)
+        sent = 0
         try:
             async for data in self._sent(reader, floor, follow):
                 for start in range(0, len(data), self.portion):
                     part = data[start : start + self.portion]
-                    while self.stalled:
+                    sent += len(part)
+                    while self.stalled or (self.stall_after is not None and sent > self.stall_after):
                         await self._changed.wait()
                     if reader.cut_after is not None and len(part) >= reader.cut_after:
                         yield part[: reader.cut_after]
@@ -149,7 +161,7 @@ class Kubelet(FakeCluster):
             if not follow or not found:
                 return
             if reader.cut_after is not None:
-                raise LineBroken("unexpected EOF")
+                raise LineBroken("unexpected EOF", silent=reader.silent)
             if reader.creations is None:
                 reader.creations = deque()
                 continue

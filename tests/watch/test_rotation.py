@@ -1,9 +1,11 @@
 """Rotation, stalls, cuts and dead watchers: what is stored and the declared gaps together are all that was written."""
 
+import asyncio
 import importlib
 import time
 import tracemalloc
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -14,6 +16,9 @@ from portal.logs.models import Cause, Stream
 from portal.logs.specs import Loss, Record
 from portal.watch import follower as module
 from portal.watch.desk import Backoff
+from portal.watch.reading import Reading
+from portal.watch.seams import Jump
+from tests.watch.cluster import NOON_NS
 from tests.watch.conftest import until
 from tests.watch.kubelet import SECOND
 from tests.watch.story import Story, assert_exact, lines, told, turns
@@ -135,6 +140,139 @@ def test_a_watcher_that_comes_when_files_have_gone_says_so_before_line_1(job: Jo
         await story.ended()
         (gap,) = await assert_exact(story, gaps=1)
         assert (gap.cause, gap.before_line) == (Cause.ROTATED, 1)
+
+    told(job, tale)
+
+
+@pytest.mark.parametrize("lines_kept", [100, 450])
+def test_a_watcher_killed_before_it_knew_leaves_no_loss_unsaid(job: Job, lines_kept: int) -> None:
+    """What it had stored is judged by the one that comes after it."""
+
+    async def tale(story: Story) -> None:
+        assert story.task is not None
+        story.task.cancel()
+        for _ in range(3):
+            lines(story, 500, width=400)
+            story.kubelet.rotate()
+        lines(story, 500, width=400)
+        story.kubelet.stall_after = lines_kept * 440
+        story.begin()
+        await until(lambda: _stored(story, lines_kept // 2))
+        assert (await story.stored())[2] == []
+        story.kubelet.stall_after = None
+        await story.kill()
+        await story.caught_up()
+        await story.ended()
+        (gap,) = await assert_exact(story, gaps=1)
+        assert (gap.cause, gap.before_line) == (Cause.ROTATED, 1)
+
+    told(job, tale)
+
+
+def test_a_loss_found_while_lines_are_being_stored_is_not_forgotten(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = services.append
+    found: list[Jump] = []
+    readings: list[Reading] = []
+
+    class Kept(Reading):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            readings.append(self)
+
+    async def declare() -> None:
+        """As a look does that finds a file in a pause."""
+        found.append(Jump(NOON_NS, NOON_NS + SECOND, line=50, late=True))
+        readings[-1].declare(found[0])
+
+    monkeypatch.setattr(module, "Reading", Kept)
+
+    async def tale(story: Story) -> None:
+        loop = asyncio.get_running_loop()
+
+        def looks_meanwhile(**given: Any) -> object:
+            taken = real(**given)
+            if not found and given["first_line"] > 100:
+                asyncio.run_coroutine_threadsafe(declare(), loop).result(5)
+            return taken
+
+        monkeypatch.setattr(services, "append", looks_meanwhile)
+        lines(story, 100)
+        await story.caught_up()
+        lines(story, 100)
+        await story.caught_up()
+        lines(story, 5)
+        await story.caught_up()
+        await story.ended()
+        assert [gap.before_line for gap in (await story.stored())[2]] == [50]
+
+    told(job, tale)
+
+
+def test_a_connection_that_brought_lines_is_no_reason_to_wait_longer_for_the_next(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+
+    def pause(backoff: Backoff) -> float:
+        tries.append(round(backoff._next / 0.2))
+        backoff._next *= 2
+        return 0.01
+
+    monkeypatch.setattr(Backoff, "pause", pause)
+
+    async def tale(story: Story) -> None:
+        for _ in range(8):
+            lines(story, 20)
+            await story.caught_up()
+            opened = story.kubelet.opened
+            story.kubelet.cut(0)
+            await until(lambda opened=opened: _opened(story, opened + 1))  # type: ignore[misc]
+        await story.ended()
+        assert set(tries) == {1}
+
+    told(job, tale)
+
+
+def test_a_container_that_says_nothing_is_listened_to_without_a_pause(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pause(_backoff: Backoff) -> float:
+        raise AssertionError("nothing has gone wrong")
+
+    async def tale(story: Story) -> None:
+        lines(story, 5)
+        await story.caught_up()
+        monkeypatch.setattr(Backoff, "pause", pause)
+        for _ in range(5):
+            opened = story.kubelet.opened
+            story.kubelet.give_up()
+            await until(lambda opened=opened: _opened(story, opened + 1))  # type: ignore[misc]
+        lines(story, 5)
+        await story.caught_up()
+        await story.ended()
+        await assert_exact(story, gaps=0)
+
+    told(job, tale)
+
+
+def test_a_preempted_container_that_had_long_said_nothing_is_not_asked_in_a_tight_loop_and_misses_nothing(
+    job: Job,
+) -> None:
+    async def tale(story: Story) -> None:
+        assert story.follower is not None
+        lines(story, 5)
+        await story.caught_up()
+        story.kubelet.tick(150 * SECOND)
+        opened = story.kubelet.opened
+        story.kubelet.give_up()
+        await until(lambda: _opened(story, opened + 1))
+        story.follower.deleting.set()
+        story.kubelet.end()
+        await until(lambda: _read_again(story))
+        assert story.kubelet.opened - opened < 8
+        story.kubelet.vanish()
+        await story.ended()
+        await assert_exact(story, gaps=0)
 
     told(job, tale)
 

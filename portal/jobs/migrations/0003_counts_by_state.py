@@ -5,18 +5,17 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('catalog', '0002_published_versions_are_fixed'),
-        ('jobs', '0002_lists_by_index'),
-        ('quotas', '0001_initial'),
-        ('teams', '0003_api_token_words'),
+        ("catalog", "0002_published_versions_are_fixed"),
+        ("jobs", "0002_lists_by_index"),
+        ("quotas", "0001_initial"),
+        ("teams", "0003_api_token_words"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(fields=['team', 'state'], name='jobs_of_team_in_state'),
+            model_name="job",
+            index=models.Index(fields=["team", "state"], name="jobs_of_team_in_state"),
         ),
     ]
