@@ -79,6 +79,7 @@ def _take(
     taken: dict[str, report.Taken] = {}
     failed = []
     for name in names:
+        conditions.until_quiet()
         moment, load = conditions.moment(), conditions.load()
         bench.say(f"{name}: load {load:.1f}")
         try:

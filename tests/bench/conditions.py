@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import time
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +32,24 @@ def lines() -> list[str]:
         "databases: PostgreSQL as it comes (every commit is on the disk before it is answered); SQLite as the demo "
         "has it (WAL, `synchronous=NORMAL`)",
     ]
+
+
+def until_quiet(*, seconds: float = 180.0) -> None:
+    """Wait until the processors have had nothing to do for nine tenths of three seconds: what a measure has left behind
+    in the cluster must not count against the next one. At most so long; the load says what it was."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        idle, total = _idle()
+        time.sleep(3.0)
+        idle, total = (after - before for before, after in zip((idle, total), _idle(), strict=True))
+        if idle >= 0.9 * total:
+            return
+
+
+def _idle() -> tuple[int, int]:
+    """Ticks of all processors since the start: idle, and all."""
+    ticks = [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return ticks[3] + ticks[4], sum(ticks)
 
 
 def moment() -> str:
