@@ -95,6 +95,8 @@ def test_a_follower_stopped_over_many_rotations_declares_every_missing_line_and_
         (stream,) = portal.wait_log(job, seconds=120)
         found = judge(portal.member.download(stream["id"]), stream["gaps"], lines=lines, words=WORDS)
         assert (found.silent, found.doubled) == (0, 0), (found.faults, stream["gaps"])
+        # Where the kubelet is overworked, a pause may look like a file that was left out.
+        assert found.needless <= 2, stream["gaps"]
     portal.stop("watch")
 
 
