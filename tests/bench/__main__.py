@@ -20,7 +20,7 @@ from tests.bench.table import Row, markdown
 # In this order; each is the module of the same name, but for `list`, which is a word of Python's.
 MEASURES: tuple[str, ...] = ("demo", "memory", "list", "visible", "submit", "dispatch", "backlog", "chaos")
 # Logs, from the pod to the store.
-MEASURES += ("logcut", "logstop", "logspeed", "logmany", "logoutage", "logmemory")
+MEASURES += ("logcut", "logstop", "logcollect", "logspeed", "logmany", "logoutage", "logmemory")
 MODULES = {"list": "joblist"}
 # What readers of logs wait for.
 NAMES: tuple[str, ...] = (*MEASURES, "logframe", "logviewers", "logopen", "logsearch")
