@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 from tests.bench import logsite
 from tests.bench.context import Bench
 from tests.bench.kube import KubeSite
 from tests.bench.logcut import compared, uncut, without_times
+from tests.bench.processes import until
 from tests.bench.table import Row
 from tests.cluster.collector import BURSTS, ROTATIONS, TOKEN, Collector, kill_in_turns, numbered
 
@@ -28,16 +31,17 @@ def measure(bench: Bench) -> list[Row]:
         try:
             job = logsite.submit(site, BURSTS)
             [name] = logsite.until_pods(site, job, 1, "Running")
-            logsite.until_stored(site, job, "its first lines", lambda found: bool(found) and found[0].lines > 0)
+            told = partial(_stream, site, job)
+            until("the collector to take over", lambda: told().get("source") == "collector", seconds=120)
             where = ("-n", site.namespace, name)
             with uncut(site, where, folder / "kubectl.log") as plain:
                 bench.say(f"{kills} kills of the collector, the door, or both")
-                kill_in_turns(site, collector, lambda: logsite.told(site, job)[0]["lines"], kills=kills)
+                kill_in_turns(site, collector, lambda: int(told()["lines"]), kills=kills)
                 site.cluster.kubectl("exec", *where, "--", "touch", "/tmp/go")
-                logsite.until_stored(site, job, "a complete log", lambda found: found[0].complete)
+                until("a complete log with its digest", lambda: bool(told()["sha256"]), seconds=240)
         finally:
             collector.close()
-        [stream] = logsite.told(site, job)
+        stream = told()
         text = site.client().download(stream["id"])
         rotations = site.asked(ROTATIONS.format(stream=stream["id"]))
     expected = numbered(int(text.splitlines()[-1].split()[0]))
@@ -54,6 +58,11 @@ def measure(bench: Bench) -> list[Row]:
             f"`kubectl logs -f --timestamps`, never killed: {plain_lost} lost, {plain_doubled} doubled",
         )
     ]
+
+
+def _stream(site: KubeSite, job: str) -> dict[str, Any]:
+    """As the API tells it; empty as long as there is none."""
+    return next(iter(logsite.told(site, job)), {})
 
 
 @contextlib.contextmanager
