@@ -89,11 +89,12 @@ def test_a_job_without_a_limit_says_so(site: Site, team: Team, member: User) -> 
 
 
 def test_a_job_being_stopped_waits_for_the_cluster_in_words(site: Site, team: Team, member: User) -> None:
-    job = runs(site, team, member, cancel_requested_at=ago(seconds=25), cancel_requested_by_name="lead")
+    job = runs(site, team, member, cancel_requested_at=ago(minutes=25), cancel_requested_by_name="lead")
     Job.objects.filter(pk=job.pk).update(state=State.CANCELLING)
     said = words(as_person(member).get(address(job)))
     assert "Stopping. Waiting for the cluster to say that the last process has ended." in said
-    assert "Cancelling 25 s by lead" in said
+    assert "Cancelling 25 min" in said
+    assert "by lead" in said
 
 
 def test_a_job_that_succeeded_says_what_it_took(site: Site, team: Team, member: User) -> None:
