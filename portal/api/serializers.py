@@ -174,6 +174,39 @@ class ResourcesSerializer(serializers.Serializer[Any]):
     time_limit_seconds = serializers.IntegerField(allow_null=True)
 
 
+class _Rows(serializers.ListSerializer[Any]):
+    """Jobs as `JobSerializer` says them, by hand: asking each of its fields takes a sixth of the time of a list."""
+
+    def to_representation(self, data: Any) -> list[dict[str, Any]]:
+        moment = serializers.DateTimeField().to_representation
+        return [
+            {
+                "id": str(job.pk),
+                "state": str(job.state),
+                "reason_code": job.reason_code,
+                "reason": job.reason,
+                "name": job.name,
+                "team": job.team.slug,
+                "template": job.template_version.template.slug,
+                "version": job.template_version.number,
+                "queue": job.queue.cluster_queue.name,
+                "submitted_by": job.submitted_by_name,
+                "submitted_at": moment(job.submitted_at),
+                "started_at": job.started_at and moment(job.started_at),
+                "ended_at": job.ended_at and moment(job.ended_at),
+                "cancel_requested_at": job.cancel_requested_at and moment(job.cancel_requested_at),
+                "rerun_of": job.rerun_of_id,
+                "revision": job.revision,
+                "url": _page_of(job),
+            }
+            for job in data
+        ]
+
+
+def _page_of(job: Job) -> str:
+    return settings.BEAMTIME_PUBLIC_URL + reverse("web:job", args=[job.team.slug, job.id])
+
+
 class JobSerializer(serializers.ModelSerializer[Job]):
     """A job in a list."""
 
@@ -186,13 +219,14 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
     class Meta:
         model = Job
+        list_serializer_class = _Rows
         fields = [
             "id", "state", "reason_code", "reason", "name", "team", "template", "version", "queue", "submitted_by",
             "submitted_at", "started_at", "ended_at", "cancel_requested_at", "rerun_of", "revision", "url",
         ]  # fmt: skip
 
     def get_url(self, job: Job) -> str:
-        return settings.BEAMTIME_PUBLIC_URL + reverse("web:job", args=[job.team.slug, job.id])
+        return _page_of(job)
 
 
 class JobDetailSerializer(JobSerializer):

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from portal.core.clock import now
-from portal.jobs.models import Job
+from portal.jobs.models import Job, State
 from portal.logs import services as logs
 from portal.logs.specs import Record
 from portal.teams import services as teams
@@ -193,6 +193,20 @@ def test_the_list_costs_the_same_number_of_queries_however_long(member: User, te
     for _ in range(30):
         factories.make_job(team, member, site.cpu)
     assert queries() == few
+
+
+def test_a_job_reads_alike_in_the_list_and_alone(member: User, team: Team, job: Job, site: factories.Site) -> None:
+    other = factories.make_job(
+        team, member, site.cpu, state=State.CANCELLED, rerun_of=job, started_at=now(), ended_at=now()
+    )
+    Job.objects.filter(pk=other.pk).update(cancel_requested_at=now(), reason="Lead said so.", reason_code="cancelled")
+    program = Program(member)
+    rows = program.get("jobs/").json()["results"]
+    assert len(rows) == 2
+    for row in rows:
+        alone = program.get(f"jobs/{row['id']}/").json()
+        assert row == {name: alone[name] for name in row}
+    assert rows[0]["rerun_of"] == str(job.pk)
 
 
 def test_pages_by_cursor_hold_every_job_once(member: User, team: Team, site: factories.Site) -> None:
