@@ -17,7 +17,7 @@ from portal.logs.damage import told
 from portal.logs.models import Stream
 from portal.logs.policy import decode, gap_words
 from portal.logs.policy.errors import level_of
-from portal.logs.selectors import gaps_of
+from portal.logs.selectors import expired_words, gaps_of
 from portal.logs.store import Damaged, store
 
 MOST_LINES = 2000
@@ -48,7 +48,8 @@ class MergedLine(NamedTuple):
 class Merged:
     """`before`, `after`: cursors of what comes next in either direction. `complete`: nothing will ever follow.
 
-    `missing`: at the end, what is missing behind the last line of a log: (place of the stream, words).
+    `missing`: at the end, what is missing behind the last line of a log, or why all of it is: (place of the stream,
+    words).
     """
 
     lines: Sequence[MergedLine]
@@ -173,6 +174,9 @@ def _gaps(streams: Sequence[Stream]) -> dict[tuple[int, int], list[str]]:
     """What is missing, in words, by the place of the stream and the line before which it is. No query if prefetched."""
     found: dict[tuple[int, int], list[str]] = defaultdict(list)
     for at, stream in enumerate(streams):
+        if stream.expired_at is not None:
+            found[at, stream.next_line].append(expired_words(stream))
+            continue
         for gap in gaps_of(stream):
             found[at, gap.before_line].append(gap_words(gap))
     return found
