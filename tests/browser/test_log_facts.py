@@ -61,7 +61,11 @@ def test_a_gap_that_is_announced_is_shown_at_once(page: Page, demo: Demo) -> Non
     demo.wait(job, "running")
     stream = str(demo.job(job)["streams"][0]["id"])
     sockets: list[WebSocketRoute] = []
-    page.route_web_socket(re.compile(r"/ws/v1/jobs/"), lambda socket: sockets.append(socket))
+
+    def keep(socket: WebSocketRoute) -> None:
+        sockets.append(socket)
+
+    page.route_web_socket(re.compile(r"/ws/v1/jobs/"), keep)
     open_log(page, job)
     expect(page.locator("#L3")).to_be_visible()
     miss(demo, stream, 3, "SKIPPED", 5)
