@@ -71,6 +71,6 @@ class StreamDownload(View):
         answer = StreamingHttpResponse(
             logs.download(stream), content_type="text/plain; charset=utf-8", headers=export.proof(stream)
         )
-        answer["Content-Disposition"] = f'attachment; filename="{stream.pod_name}-{stream.container}.log"'
+        answer["Content-Disposition"] = f'attachment; filename="{export.file_name(stream)}"'
         answer["X-Content-Type-Options"] = "nosniff"
         return answer

@@ -25,6 +25,7 @@ _STATUS = {
     Close.SIGN_IN: 401,
     Close.NO_LONGER_YOURS: 403,
     Close.NOT_FOUND: 404,
+    Close.EXPIRED: 410,
     Close.TOO_MUCH: 413,
     Close.TOO_MANY: 429,
     Close.DAMAGED: 500,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from portal.core.errors import Gone
 from portal.live.threads import in_thread
 from portal.logs import selectors as logs
 from portal.logs.models import Stream
@@ -40,7 +41,7 @@ _waiting: dict[tuple[object, int], "asyncio.Task[Window]"] = {}
 
 
 async def window(stream: Stream, first: int) -> Window:
-    """At most `FRAME_LINES` lines from `first` on."""
+    """At most `FRAME_LINES` lines from `first` on. Raises `Gone`, `Unavailable`, `Corrupt`."""
     key = (stream.pk, first)
     task = _waiting.get(key)
     if task is None or task.get_loop() is not asyncio.get_running_loop():
@@ -56,7 +57,10 @@ async def _read(stream: Stream, first: int) -> Window:
 
 
 def _window(stream: Stream, first: int) -> Window:
+    """Raises `Gone` of a log that has expired, which is not an empty one."""
     page = logs.lines(stream, first, FRAME_LINES)
+    if page.expired:
+        raise Gone(page.expired)
     return Window(tuple(frames(page)), page.first, page.next, page.at_end, page.complete, page.open_text)
 
 
@@ -65,9 +69,9 @@ def skip_to(stream: Stream, position: int) -> int:
 
     By the mean length of a line, which is enough to bound what a slow viewer has still to take. One query.
     """
-    end, size = Stream.objects.values_list("next_line", "bytes").get(pk=stream.pk)
+    end, size, expired_at = Stream.objects.values_list("next_line", "bytes", "expired_at").get(pk=stream.pk)
     mean = size / max(end - 1, 1)
-    if (end - position) * mean <= BEHIND_BYTES:
+    if expired_at is not None or (end - position) * mean <= BEHIND_BYTES:
         return position
     return max(position, end - max(1, min(_SHOWN_LINES, int(BEHIND_BYTES / 4 / max(mean, 1)))))
 

@@ -15,11 +15,12 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
 from portal.core import bus, metrics
-from portal.core.errors import Corrupt, Missing, Unavailable
+from portal.core.errors import Corrupt, Gone, Missing, Unavailable
 from portal.live import seats
 from portal.live.access import credentials_of, identify
 from portal.live.asgi import Application, Receive, Scope, Send
 from portal.live.threads import in_thread
+from portal.logs import damage
 from portal.teams.models import User
 
 logger = logging.getLogger(__name__)
@@ -31,10 +32,14 @@ MOST_SAID = 64
 MOST_SAID_BYTES = 64 * 1024
 # Put into a socket's queue after each look, so that a lost announcement costs no more than that time.
 LOOK = bus.Message("look", {"look": True})
+# Seconds for which the end is tried to be told to a client that may not read any more.
+PARTING = 5.0
+# Bytes that a WebSocket's reason may have (RFC 6455, 5.5: a control frame has 125, two of them are the code).
+_LONGEST_REASON = 123
 
 
 class Close(IntEnum):
-    """Why a socket was closed; the client must not ask again after any but DONE and TRY_AGAIN."""
+    """Why a socket was closed. README.md says after which of them a client may ask again, and when."""
 
     DONE = 1000
     TRY_AGAIN = 1013
@@ -42,6 +47,7 @@ class Close(IntEnum):
     SIGN_IN = 4401
     NO_LONGER_YOURS = 4403
     NOT_FOUND = 4404
+    EXPIRED = 4410
     TOO_MUCH = 4413
     TOO_MANY = 4429
     DAMAGED = 4500
@@ -54,9 +60,10 @@ WORDS = {
     Close.SIGN_IN: "Sign in again.",
     Close.NO_LONGER_YOURS: "This is no longer open to you.",
     Close.NOT_FOUND: "Not found.",
+    Close.EXPIRED: "This log has expired.",
     Close.TOO_MUCH: "This is a place to listen: send less.",
     Close.TOO_MANY: f"At most {seats.MOST} live connections at a time.",
-    Close.DAMAGED: "This log's stored copy is damaged; an administrator can see which with manage.py check_logs.",
+    Close.DAMAGED: damage.WORDS,
 }
 
 
@@ -126,6 +133,8 @@ class Socket(ABC):
             await self._close(Close.TRY_AGAIN)
         except Corrupt:
             await self._close(Close.DAMAGED)
+        except Gone as error:
+            await self._close(Close.EXPIRED, str(error))
         except OSError:
             # The client went away while something was sent to it.
             return
@@ -203,10 +212,17 @@ class Socket(ABC):
             if said > MOST_SAID or size > MOST_SAID_BYTES:
                 raise Closing(Close.TOO_MUCH)
 
-    async def _close(self, code: Close) -> None:
+    async def _close(self, code: Close, words: str = "") -> None:
+        """Say why it ends, in these words if there is room for them; not for longer than `PARTING`.
+
+        To a client that has stopped reading nothing can be said, and its task must not wait for it for ever.
+        """
+        room = self._transport == "events" or len(words.encode()) <= _LONGEST_REASON
+        reason = words if words and room else WORDS[code]
         try:
-            await self._raw_send({"type": "websocket.close", "code": int(code), "reason": WORDS[code]})
-        except (OSError, RuntimeError):
+            async with asyncio.timeout(PARTING):
+                await self._raw_send({"type": "websocket.close", "code": int(code), "reason": reason})
+        except (OSError, RuntimeError):  # `TimeoutError` is one of the first
             return
 
 

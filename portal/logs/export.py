@@ -40,7 +40,10 @@ def proof(stream: Stream) -> dict[str, str]:
 
 
 def file_name(stream: Stream) -> str:
-    """`pod.container.log`, and which start of the container if not the first; characters of names only."""
+    """`pod.container.log`, and which start of the container if not the first; characters of names only.
+
+    Every download of a log is called so.
+    """
     restart = f".restart-{stream.restart}" if stream.restart else ""
     return re.sub(r"[^A-Za-z0-9._-]", "_", f"{stream.pod_name}.{stream.container}{restart}") + ".log"
 

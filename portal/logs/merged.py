@@ -6,7 +6,8 @@ A line is given once whatever the times say, because the cursor counts lines; ti
 import heapq
 import re
 import time
-from collections import defaultdict
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -16,7 +17,7 @@ from portal.logs.damage import told
 from portal.logs.models import Stream
 from portal.logs.policy import decode, gap_words
 from portal.logs.policy.errors import level_of
-from portal.logs.selectors import gaps_of
+from portal.logs.selectors import expired_words, gaps_of
 from portal.logs.store import Damaged, store
 
 MOST_LINES = 2000
@@ -25,7 +26,11 @@ Level = Literal["all", "warning", "error"]
 _BUDGET_SECONDS = 1.0
 _BYTES = 256 * 1024
 _LEAST = 20
-_CURSOR = re.compile(r"[0-9a-z]{1,12}(?:\.[0-9a-z]{1,12})*")
+# A cursor begins with its form, so that one of another release is refused and not misread.
+_FORM = b"\x01"
+# Bytes of a stream's id that name it in a cursor; with 512 long logs it still fits into an address.
+_NAMED = 4
+_CURSOR = re.compile(r"[0-9A-Za-z_-]{2,8000}")
 
 
 class MergedLine(NamedTuple):
@@ -43,7 +48,8 @@ class MergedLine(NamedTuple):
 class Merged:
     """`before`, `after`: cursors of what comes next in either direction. `complete`: nothing will ever follow.
 
-    `missing`: at the end, what is missing behind the last line of a log: (place of the stream, words).
+    `missing`: at the end, what is missing behind the last line of a log, or why all of it is: (place of the stream,
+    words).
     """
 
     lines: Sequence[MergedLine]
@@ -56,21 +62,61 @@ class Merged:
 
 
 def in_order(streams: Iterable[Stream]) -> list[Stream]:
-    """The order that a cursor counts in: a stream that begins later comes later."""
+    """A stream that begins later comes later."""
     return sorted(streams, key=lambda stream: (stream.created_at, stream.pk))
 
 
-def pack(places: Sequence[int]) -> str:
-    return ".".join(_base36(place) for place in places)
+def pack(places: Sequence[int], streams: Sequence[Stream]) -> str:
+    """A cursor: of each stream the first eight hexadecimal digits of its id, and its next line.
+
+    By name and not by place: what was made first may be seen last, and must not move the others' lines.
+    """
+    entries = [stream.pk.bytes[:_NAMED] + _varint(place) for stream, place in zip(streams, places, strict=True)]
+    return urlsafe_b64encode(_FORM + b"".join(entries)).decode().rstrip("=")
 
 
 def unpack(cursor: str, streams: Sequence[Stream]) -> list[int]:
-    """The next line of each stream; 1 for those that came later. Raises `Refused`."""
-    if not _CURSOR.fullmatch(cursor) or cursor.count(".") >= max(len(streams), 1):
-        raise Refused(Problem("cursor", "This is no cursor of these logs; begin without one.", "invalid"))
-    places = [int(part, 36) for part in cursor.split(".")]
-    places += [1] * (len(streams) - len(places))
-    return [min(max(place, 1), stream.next_line) for place, stream in zip(places, streams, strict=True)]
+    """The next line of each stream; 1 for those that it does not name. Raises `Refused`."""
+    named: dict[bytes, deque[int]] = defaultdict(deque)
+    try:
+        data = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
+        if not _CURSOR.fullmatch(cursor) or not data.startswith(_FORM):
+            raise ValueError("another form")
+        at = len(_FORM)
+        while at < len(data):
+            name, at = data[at : at + _NAMED], at + _NAMED
+            place, at = _number(data, at)
+            named[name].append(place)
+    except ValueError:
+        raise Refused(Problem("cursor", "This is no cursor of these logs; begin without one.", "invalid")) from None
+    found = []
+    for stream in streams:
+        # Two ids that begin alike stand in the order of the streams, as they were named.
+        places = named.get(stream.pk.bytes[:_NAMED])
+        found.append(min(places.popleft() if places else 1, stream.next_line))
+    return found
+
+
+def _varint(value: int) -> bytes:
+    """Seven bits a byte, the lowest first; all but the last have their highest bit set."""
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """Such a number of 1 or more, and the position behind it. Raises `ValueError`."""
+    value = 0
+    for shift in range(0, 63, 7):
+        byte = data[at + shift // 7] if at + shift // 7 < len(data) else 128
+        value |= (byte & 127) << shift
+        if byte < 128:
+            if value < 1:
+                break
+            return value, at + shift // 7 + 1
+    raise ValueError("no number of a line")
 
 
 def merged(
@@ -116,8 +162,8 @@ def merged(
     return Merged(
         lines=found,
         missing=[(at, words) for at, end in enumerate(ends) for words in gaps.get((at, end), ()) if at_end],
-        before=pack(before),
-        after=pack(after),
+        before=pack(before, streams),
+        after=pack(after, streams),
         at_start=all(place == 1 for place in before),
         at_end=at_end,
         complete=at_end and all(stream.completed_at is not None for stream in streams),
@@ -128,6 +174,9 @@ def _gaps(streams: Sequence[Stream]) -> dict[tuple[int, int], list[str]]:
     """What is missing, in words, by the place of the stream and the line before which it is. No query if prefetched."""
     found: dict[tuple[int, int], list[str]] = defaultdict(list)
     for at, stream in enumerate(streams):
+        if stream.expired_at is not None:
+            found[at, stream.next_line].append(expired_words(stream))
+            continue
         for gap in gaps_of(stream):
             found[at, gap.before_line].append(gap_words(gap))
     return found
@@ -188,12 +237,3 @@ def _read(stream: Stream, index: int, first: int, limit: int) -> list[MergedLine
         text = decode(record.text)
         found.append(MergedLine(index, n, record.time_ns, text, level_of(text)))
     return found
-
-
-def _base36(value: int) -> str:
-    digits = ""
-    while True:
-        value, rest = divmod(value, 36)
-        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
-        if not value:
-            return digits

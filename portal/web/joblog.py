@@ -26,9 +26,12 @@ PAGE_LINES = 500
 # Beside each other on a wide screen.
 MOST_BESIDE = 4
 _LINES_ABOVE = 60
-VIEWS = ("one", "side", "merged")
+VIEWS = ("one", "level", "side", "merged")
+LEVELS: tuple[together.Level, ...] = ("all", "warning", "error")
 # Colours of ranks; the seventh rank has the first one's again.
 COLOURS = 6
+# Of a container's name in a tag, if that much tells them apart.
+_NAME = 12
 
 
 def chosen(context: Mapping[str, Any], wanted: str | None) -> Stream | None:
@@ -102,10 +105,11 @@ def _gap(gap: Any) -> dict[str, Any]:
 
 
 def page_of(context: Mapping[str, Any], query: Any) -> dict[str, Any]:
-    """What the page of the whole log shows: one (with `from`), some beside each other, or all merged by time."""
+    """What the page of the whole log shows: one (with `from`), its lines of a level, some beside each other, or all
+    merged by time."""
     streams: list[Stream] = context["streams"]
     view = query.get("view", "one")
-    if view not in VIEWS or len(streams) < 2:
+    if view not in VIEWS or (len(streams) < 2 and view != "level"):
         view = "one"
     if view == "side":
         wanted = [_named(streams, key) for key in dict.fromkeys(query.getlist("stream"))] or streams[-2:]
@@ -114,19 +118,28 @@ def page_of(context: Mapping[str, Any], query: Any) -> dict[str, Any]:
         ]
         return {"view": view, "stream": wanted[0], "beside": beside}
     if view == "merged":
-        return {"view": view} | _merged(streams)
+        return {"view": view} | _merged(streams, streams[-1], _level(query))
+    stream = chosen(context, query.get("stream"))
+    if view == "level" and stream is not None and stream.expired_at is None and _level(query) != "all":
+        return {"view": view} | _merged([stream], stream, _level(query))
     text = query.get("from", "")
     first = max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 16 else None
-    return {"view": view} | log_of(context, chosen(context, query.get("stream")), first)
+    return {"view": "one"} | log_of(context, stream, first)
 
 
-def _merged(streams: Sequence[Stream]) -> dict[str, Any]:
+def _level(query: Any) -> together.Level:
+    wanted = query.get("level", "all")
+    return next((level for level in LEVELS if level == wanted), "all")
+
+
+def _merged(streams: Sequence[Stream], stream: Stream, level: together.Level) -> dict[str, Any]:
+    """These logs as one; `stream`: the one to go on with in other views."""
     ordered = together.in_order(streams)
     tags = _tags(ordered)
-    named = [(stream, tag, place % COLOURS) for place, (stream, tag) in enumerate(zip(ordered, tags, strict=True))]
-    found = {"stream": streams[-1], "merged_streams": named}
+    named = [(one, tag, place % COLOURS) for place, (one, tag) in enumerate(zip(ordered, tags, strict=True))]
+    found = {"stream": stream, "merged_streams": named, "level": level}
     try:
-        page = together.merged(ordered, cursor=None, limit=TAIL_LINES, backward=True)
+        page = together.merged(ordered, cursor=None, limit=TAIL_LINES, backward=True, level=level)
     except (Corrupt, Unavailable) as error:
         return found | {"instead": str(error), "merged": None}
     rows = [
@@ -138,16 +151,26 @@ def _merged(streams: Sequence[Stream]) -> dict[str, Any]:
 
 
 def _tags(streams: Sequence[Stream]) -> list[str]:
-    """The rank of each log, and as much more as is needed to tell them apart: attempt, container, restart."""
+    """The rank of each log, and as much more as is needed to tell them apart: attempt, container, which pod of that
+    rank if the first one was replaced, restart. No two are alike."""
     attempts = len({stream.attempt_number for stream in streams}) > 1
-    containers = len({stream.container for stream in streams}) > 1
-    return [
-        f"{stream.pod_index}"
-        + (f" {stream.container[:12]}" if containers else "")
-        + (f" try {stream.attempt_number}" if attempts else "")
-        + (f" restart {stream.restart}" if stream.restart else "")
-        for stream in streams
-    ]
+    names = {stream.container for stream in streams}
+    short = len({name[:_NAME] for name in names}) == len(names)
+    pods: dict[tuple[int, int], list[str]] = {}
+    for stream in streams:
+        same = pods.setdefault((stream.pod_index, stream.attempt_number), [])
+        same += [] if stream.pod_uid in same else [stream.pod_uid]
+    tags = []
+    for stream in streams:
+        pod = pods[stream.pod_index, stream.attempt_number].index(stream.pod_uid) + 1
+        tags.append(
+            f"{stream.pod_index}"
+            + (f" {stream.container[:_NAME] if short else stream.container}" if len(names) > 1 else "")
+            + (f" try {stream.attempt_number}" if attempts else "")
+            + (f" pod {pod}" if pod > 1 else "")
+            + (f" restart {stream.restart}" if stream.restart else "")
+        )
+    return tags
 
 
 def _attachment(portions: AsyncIterator[bytes], kind: str, name: str) -> StreamingHttpResponse:
@@ -171,7 +194,7 @@ def job_download(request: HttpRequest, seat: Seat, job: Job, stream: UUID) -> Ht
     except (Corrupt, Unavailable) as error:
         status = 503 if isinstance(error, Unavailable) else 500
         return HttpResponse(str(error), content_type="text/plain; charset=utf-8", status=status)
-    name = f"{found.pod_name}-{found.container}.log"
+    name = export.file_name(found)
     if request.GET.get("form") == "gzip":
         return _attachment(export.gzipped(text), "application/gzip", f"{name}.gz")
     answer = _attachment(text, "text/plain; charset=utf-8", name)

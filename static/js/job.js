@@ -173,6 +173,7 @@
       tries = lostAt = 0;
       Beamtime.live?.set("live");
       const message = JSON.parse(event.data);
+      if (message.type === "log") Beamtime.logNews?.(message.stream);
       if (message.revision !== undefined && message.revision <= Number(facts().revision)) return;
       refresh();
       // What it holds from now on is written down right after its state.

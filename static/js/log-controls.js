@@ -2,13 +2,14 @@
 (function () {
   "use strict";
   const Beamtime = window.Beamtime;
-  const { number, json, remember, remembered } = Beamtime.logText;
+  const { number, json, nameTimes, remember, remembered } = Beamtime.logText;
   const ANNOUNCE = 15000; // for who reads by ear: at most this often
 
   Beamtime.LogControls = class {
     constructor(log) {
       this.log = log;
       const { card, box } = log;
+      nameTimes(card);
       this.toggle("times", "off", (on) => box.classList.toggle("has-times", on));
       this.wrap = this.toggle("wrap", "on", (on) => box.classList.toggle("is-nowrap", !on));
       this.toggle("announce", "off", (on) => { this.announcing = on; });
@@ -21,8 +22,11 @@
       card.querySelector("[data-log-error]")?.addEventListener("click", () => this.lastError());
       card.addEventListener("click", (event) => this.clicked(event));
       card.addEventListener("change", (event) => {
-        if (event.target.id === "log-stream") event.target.form.requestSubmit();
+        if (event.target.matches("#log-stream, [data-log-level]")) event.target.form.requestSubmit();
       });
+      // Back from the lines of a level: all are shown here.
+      const level = card.querySelector("[data-log-level]");
+      if (level) window.addEventListener("pageshow", () => { level.value = "all"; });
       // A hand that turns upwards ends following at once: in a fast log the next line would pull the box down again first.
       box.addEventListener("scroll", () => log.scrolled(), { passive: true });
       box.addEventListener("wheel", (event) => event.deltaY < 0 && log.handUp(), { passive: true });

@@ -3,8 +3,9 @@
 (function () {
   "use strict";
   const Beamtime = window.Beamtime;
-  const { language, number, json, element, icon } = Beamtime.logText;
+  const { language, number, clock, zoned, json, element, icon } = Beamtime.logText;
   const WHILE_LIVE = 30000; // gaps and digest are looked at again
+  const SOON = 500; // after it was told that there is something new
   const SIZE = (digits) =>
     new Intl.NumberFormat(language, { style: "unit", unit: "kilobyte", maximumFractionDigits: digits });
 
@@ -29,6 +30,14 @@
       this.again = setTimeout(() => this.look(), wait);
     }
 
+    /** Several pieces of news in a short time are one question. */
+    news() {
+      this.soon ||= setTimeout(() => {
+        this.soon = 0;
+        this.look();
+      }, SOON);
+    }
+
     /** Ask for the facts; again later, until nothing can change any more. */
     async look() {
       try {
@@ -37,7 +46,7 @@
           if (facts?.gaps) this.take(facts);
         }
       } catch { /* no connection: the next turn tries again */ }
-      if (!this.sealed && !Beamtime.closed) this.later(WHILE_LIVE);
+      if (!this.sealed && !this.log.words.expired && !Beamtime.closed) this.later(WHILE_LIVE);
     }
 
     take(facts) {
@@ -47,7 +56,8 @@
       this.gaps(facts.gaps);
       if (facts.sha256) this.digest(facts.sha256);
       words.trouble = facts.trouble;
-      this.place();
+      this.log.holding(() => this.place());
+      if (this.log.following) this.log.toEnd();
       this.say();
     }
 
@@ -68,15 +78,20 @@
       const { log } = this;
       for (const [before, gaps] of log.gaps) {
         const row = log.rowOf(before);
-        if (row && !row.querySelector(".bt-log-gap")) {
-          row.classList.add("has-gap");
-          row.prepend(...gaps.map((gap) => this.row(gap)));
-        }
+        if (row) row.classList.toggle("has-gap", this.put(row, gaps));
       }
-      const behind = log.next === log.known ? log.gaps.get(log.known) : null;
-      const shown = log.tail.querySelector(".bt-log-gap");
-      if (!behind) shown?.remove();
-      else if (!shown) log.tail.prepend(...behind.map((gap) => this.row(gap)));
+      this.put(log.tail, (log.next === log.known && !log.words.expired && log.gaps.get(log.known)) || []);
+    }
+
+    /** These gaps, and no others, at the head of `place`; left alone while they say the same. Whether there are any. */
+    put(place, gaps) {
+      const said = JSON.stringify(gaps);
+      if ((place.dataset.gaps || "[]") !== said) {
+        place.dataset.gaps = said;
+        for (const gap of place.querySelectorAll(".bt-log-gap")) gap.remove();
+        place.prepend(...gaps.map((gap) => this.row(gap)));
+      }
+      return gaps.length > 0;
     }
 
     row(gap) {
@@ -87,7 +102,7 @@
     }
 
     between({ after_ns: after, until_ns: until }) {
-      const { clock, words } = this.log;
+      const { words } = this.log;
       const time = (ns) => clock.format(ns / 1e6);
       if (after && until) return words.wordsBetween.replace("{from}", time(after)).replace("{to}", time(until));
       return after ? words.wordsAfter.replace("{from}", time(after)) : "";
@@ -115,7 +130,7 @@
       const last = log.next === log.known ? log.rows.lastElementChild : null;
       if (!last) return;
       const time = last.querySelector(".bt-log-time").textContent;
-      log.card.querySelector("[data-log-last]").textContent = time && `· ${wordsLast.replace("{time}", time)}`;
+      log.card.querySelector("[data-log-last]").textContent = time && `· ${wordsLast.replace("{time}", zoned(time, log.words))}`;
     }
 
     digest(sha256) {

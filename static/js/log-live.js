@@ -13,7 +13,7 @@
   const KEY = "bt-log-way";
 
   Beamtime.LogLive = class {
-    /** `log` has words.stream, known, complete, take(), skipped(), ended(), gone(). */
+    /** `log` has words.stream, known, complete, take(), behind(), ended(), expired(), gone(). */
     constructor(log) {
       this.log = log;
       this.tries = 0;
@@ -24,7 +24,7 @@
     }
 
     get over() {
-      return this.log.complete || Beamtime.closed || this.stopped;
+      return this.log.complete || this.log.words.expired || Beamtime.closed || this.stopped;
     }
 
     /** At once, if nothing is open and nothing under way. */
@@ -57,9 +57,7 @@
       this.tries = this.failures = 0;
       remember(KEY, this.way, "sessionStorage");
       if (frame.type === "skipped") {
-        this.log.known = Math.max(this.log.known, frame.to);
-        this.log.buffer = [];
-        this.log.skipped(frame.from, frame.to);
+        this.log.behind(frame.to);
         return;
       }
       if (frame.type !== "lines") return;
@@ -72,6 +70,10 @@
     lost(code, opened) {
       this.line = null;
       if (this.over || code === 4400 || code === 4500) return;
+      if (code === 4410) {
+        this.log.expired();
+        return;
+      }
       if (code === 4403 || code === 4404) {
         this.log.gone();
         return;
@@ -132,6 +134,7 @@
       }
       if (this.line !== line) return;
       this.line = null;
+      if (this.over) return;
       if (!page) {
         this.later(WITHOUT_SOCKET / 1000);
         return;

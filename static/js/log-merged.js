@@ -3,7 +3,7 @@
 (function () {
   "use strict";
   const Beamtime = window.Beamtime;
-  const { number, shown, dressed, json, element, remember, remembered } = Beamtime.logText;
+  const { number, clock, nameTimes, shown, dressed, json, element, remember, remembered } = Beamtime.logText;
   const ROWS = 2500;
   const PAGE = 500;
   const NEAR = 800;
@@ -15,7 +15,6 @@
   if (!card) return;
   const words = card.dataset;
   const box = card.querySelector(".bt-log");
-  const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium", timeZone: words.zone || undefined });
   const boxes = [...card.querySelectorAll("[data-log-pick] input")];
   const level = card.querySelector("[data-log-level]");
   const follow = card.querySelector("[data-log-follow] input");
@@ -45,6 +44,7 @@
   function row(line, streams, painter) {
     const made = element("div", `bt-log-row is-${line.level}`);
     made.dataset.t = Date.parse(line.t);
+    made.dataset.of = streams[line.s];
     made.classList.toggle("has-gap", line.gaps.length > 0);
     made.append(...line.gaps.map((text) => gap(text, line.s, streams)));
     const at = element("a", "bt-log-num", number.format(line.n));
@@ -59,13 +59,16 @@
     const asked = new URLSearchParams({ direction, limit: PAGE, level: level.value });
     if (from) asked.set("cursor", from);
     const picked = boxes.filter((input) => input.checked).map((input) => input.value);
-    if (picked.length < boxes.length) asked.set("streams", picked.join(","));
+    if (words.only) asked.set("streams", words.only);
+    else if (picked.length < boxes.length) asked.set("streams", picked.join(","));
     return `${words.linesUrl}?${asked}`;
   }
 
   async function read(direction, from) {
     const mine = version;
     const page = await json(query(direction, from));
+    // A cursor of the portal as it was before an update: begin again with one of now.
+    if (from && page?.refused?.status === 422) setTimeout(again);
     return mine === version && page?.lines ? page : null;
   }
 
@@ -156,6 +159,7 @@
       if (!page) return;
       rows.replaceChildren();
       none.hidden = true;
+      for (const empty of card.querySelectorAll(".bt-log-empty")) if (empty !== none) empty.remove();
       painters.clear();
       const node = rows.appendChild(document.createElement("div"));
       node.append(drawn(page, painterOf(painters)));
@@ -188,7 +192,7 @@
     say();
   }
 
-  const none = element("p", "bt-log-empty", words.wordsNoLines);
+  const none = element("p", "bt-log-empty", words.only ? words.wordsNoLinesAlone : words.wordsNoLines);
   none.hidden = true;
   const more = element("div", "bt-log-more");
   more.appendChild(element("button", "bt-btn bt-btn--small")).type = "button";
@@ -224,9 +228,7 @@
   const first = [...box.querySelectorAll(".bt-log-row")];
   for (const made of first) {
     const text = made.querySelector(".bt-log-text");
-    const tag = made.querySelector(".bt-log-rank").textContent;
-    const stream = boxes.find((input) => input.dataset.tag === tag)?.value;
-    const painter = painterOf(painters)(stream);
+    const painter = painterOf(painters)(made.dataset.of);
     text.replaceChildren(dressed(painter.line(text.textContent)));
     made.querySelector(".bt-log-time").textContent = clock.format(Number(made.dataset.t));
   }
@@ -235,11 +237,22 @@
   blocks = [{ node: begin, before: words.before, after: words.after }];
   box.append(none, rows, missing);
   for (const node of card.querySelectorAll("[data-log-noscript]")) node.hidden = true;
-  for (const node of [level, card.querySelector("[data-log-pick]")]) node.hidden = false;
+  const pick = card.querySelector("[data-log-pick]");
+  if (pick) pick.hidden = false;
+  nameTimes(card);
   toggle("times", "off", (on) => box.classList.toggle("has-times", on));
   const wrap = toggle("wrap", "on", (on) => box.classList.toggle("is-nowrap", !on));
-  level.addEventListener("change", again);
-  card.querySelector("[data-log-pick]").addEventListener("change", again);
+  level.addEventListener("change", () => {
+    if (words.only && level.value === "all") {
+      location.href = words.allUrl;
+      return;
+    }
+    const asked = new URLSearchParams(location.search);
+    asked.set("level", level.value);
+    history.replaceState(history.state, "", `${location.pathname}?${asked}`);
+    again();
+  });
+  pick?.addEventListener("change", again);
   follow.addEventListener("change", () => setFollow(follow.checked));
   box.addEventListener("wheel", (event) => event.deltaY < 0 && following && setFollow(false), { passive: true });
   box.addEventListener("keydown", (event) => ["PageUp", "ArrowUp"].includes(event.key) && following && setFollow(false));
@@ -258,6 +271,7 @@
     event.preventDefault();
   });
   setFollow(true);
+  if (level.value !== "all") filled();
   (function turn() {
     if (Beamtime.closed || cursor.complete) return;
     setTimeout(async () => {

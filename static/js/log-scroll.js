@@ -19,7 +19,8 @@
       const page = await json(`${this.words.linesUrl}?from=${from}&limit=${limit}`);
       if (!page?.lines) {
         if (!page) return null;
-        this.refuse(page.refused.detail);
+        if (page.refused.status === 410) this.expire(page.refused.detail);
+        else this.refuse(page.refused.detail);
         throw new Error(page.refused.detail); // so that nobody asks again at once
       }
       this.refusedWith = "";
@@ -138,7 +139,11 @@
           const from = this.known - this.next > ROWS ? this.known - PAGE : this.next;
           const page = await this.read(from, PAGE);
           if (!page?.rows.length || !this.following) return;
-          if (page.from !== this.next) this.clear(page.from);
+          if (page.from !== this.next) {
+            // Whoever asked for the end goes there; whoever was there and fell behind is told what was left out.
+            if (!this.homing) this.skipped(this.next, page.from);
+            this.clear(page.from);
+          }
           this.append(page.rows);
           this.trimTop();
         }

@@ -7,6 +7,32 @@
   const language = document.documentElement.lang || "en";
   const number = new Intl.NumberFormat(language);
   const bytes = new TextEncoder();
+  // Times of a log are the reader's own, in the zone of the browser; those around it are the site's.
+  const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+  const zone = clock.resolvedOptions().timeZone;
+
+  /** Whether a clock on the wall of the site's zone says something else than the reader's. */
+  function elsewhere(words) {
+    if (!words.zone || words.zone === zone) return false;
+    const now = Date.now();
+    const wall = (timeZone) => new Intl.DateTimeFormat("en-GB", { dateStyle: "short", timeStyle: "medium", timeZone }).format(now);
+    return wall(words.zone) !== wall(zone);
+  }
+
+  /** A time with its zone, where it could be taken for the site's. */
+  function zoned(time, words) {
+    return elsewhere(words) ? `${time} ${zone}` : time;
+  }
+
+  /** The button of the times says whose they are. */
+  function nameTimes(card) {
+    const words = card.dataset;
+    const said = (elsewhere(words) ? words.wordsTimesElsewhere : words.wordsTimes).replace("{zone}", zone).replace("{site}", words.zone);
+    const button = card.querySelector("[data-log-times]");
+    if (!button) return;
+    button.title = said;
+    button.setAttribute("aria-label", said);
+  }
 
   /** What a screen shows of a line, as `policy.display_text` does it; the socket and the page send lines that went through that. */
   function shown(text, words) {
@@ -136,5 +162,5 @@
     return svg;
   }
 
-  Beamtime.logText = { language, number, shown, dressed, remember, remembered, json, element, icon };
+  Beamtime.logText = { language, number, clock, zoned, nameTimes, shown, dressed, remember, remembered, json, element, icon };
 })();

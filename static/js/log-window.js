@@ -6,7 +6,7 @@
 (function () {
   "use strict";
   const Beamtime = window.Beamtime;
-  const { language, number, dressed, element } = Beamtime.logText;
+  const { number, clock, dressed, element } = Beamtime.logText;
   const ROWS = 2000; // rows kept in the page
   const TALLEST = 6000000; // pixels; browsers draw nothing beyond some ten millions
 
@@ -32,9 +32,6 @@
         lastTop: 0,
         watchers: [], // told after rows have changed
       });
-      const zone = words.zone || undefined;
-      this.clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium", timeZone: zone });
-      this.day = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", year: "numeric", timeZone: zone });
       this.build();
     }
 
@@ -55,7 +52,7 @@
       for (const row of rows) {
         const text = row.querySelector(".bt-log-text");
         text.replaceChildren(dressed(this.painter.line(text.textContent)));
-        row.querySelector(".bt-log-gap")?.remove();
+        for (const gap of row.querySelectorAll(".bt-log-gap")) gap.remove(); // log-facts.js sets them, with their times
         this.time(row, Number(row.dataset.t));
       }
       this.rows.append(...rows);
@@ -63,7 +60,7 @@
 
     time(row, ms) {
       const spot = row.querySelector(".bt-log-time");
-      spot.textContent = Number.isNaN(ms) ? "" : this.clock.format(ms);
+      spot.textContent = Number.isNaN(ms) ? "" : clock.format(ms);
       spot.title = Number.isNaN(ms) ? "" : new Date(ms).toISOString();
       row.dataset.t = ms;
     }
@@ -135,7 +132,10 @@
       if (this.following) {
         this.toEnd();
         if (this.next < this.known) this.catchUp();
-        else if (this.complete) this.following = false;
+        else {
+          this.homing = false;
+          if (this.complete) this.following = false;
+        }
       } else if (this.rows.childElementCount === 0) {
         this.load();
       }
@@ -190,7 +190,7 @@
         this.tail.querySelector(".is-open")?.remove();
       }
       const note = this.tail.querySelector(".bt-log-row--note");
-      if (!this.complete || !atEnd || this.known === 1) {
+      if (!this.complete || !atEnd || this.known === 1 || this.words.expired) {
         note?.remove();
       } else if (!note) {
         this.tail.appendChild(this.blank("bt-log-row--note")).lastElementChild.textContent = this.words.wordsEnd;

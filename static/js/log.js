@@ -9,6 +9,7 @@
     constructor(card) {
       super(card);
       this.heard = this.known; // what was known when following ended
+      this.ranges = []; // [from, to) of lines that were left out for a reader who follows
       this.more = this.strip("bt-log-more", () => {
         this.follow(true);
         this.box.focus({ preventScroll: true });
@@ -80,6 +81,7 @@
 
     follow(on) {
       this.following = on;
+      this.homing = on && this.next < this.known; // on the way to the end, by their own wish
       this.heard = this.known;
       const box = this.card.querySelector("[data-log-follow] input");
       if (box) box.checked = on;
@@ -102,27 +104,35 @@
       this.load();
     }
 
+    /** The server goes on at line `to`. What had come and is not drawn yet is left out too: `catchUp` says of how much. */
+    behind(to) {
+      this.known = Math.max(this.known, to);
+      this.buffer = [];
+      this.draw();
+    }
+
     /** Lines [from, to) came faster than they could be shown: they are above, by number, and it is said. */
     skipped(from, to) {
       if (!this.following || to <= from) return;
-      this.gap = { from: this.gap?.from ?? from, to };
-      this.passedCount = (this.passedCount || 0) + to - from;
-      this.passed.firstChild.textContent = this.words.wordsSkipped.replace("{n}", number.format(this.passedCount));
+      const apart = this.ranges.filter(([begin, end]) => end < from || begin > to);
+      const joined = this.ranges.filter(([begin, end]) => end >= from && begin <= to).concat([[from, to]]);
+      this.ranges = [...apart, [Math.min(...joined.map(([begin]) => begin)), Math.max(...joined.map(([, end]) => end))]];
+      const count = this.ranges.reduce((sum, [begin, end]) => sum + end - begin, 0);
+      this.passed.firstChild.textContent = this.words.wordsSkipped.replace("{n}", number.format(count));
       this.passed.hidden = false;
       clearTimeout(this.passing);
       this.passing = setTimeout(() => this.forgetPassed(), 30000);
     }
 
     forgetPassed() {
-      this.gap = null;
-      this.passedCount = 0;
+      this.ranges = [];
       this.passed.hidden = true;
     }
 
     showPassed() {
-      const from = this.gap?.from;
+      const from = Math.min(...this.ranges.map(([begin]) => begin));
       this.forgetPassed();
-      if (from) this.goTo(from);
+      if (Number.isFinite(from)) this.goTo(from);
       this.box.focus({ preventScroll: true });
     }
 
@@ -147,10 +157,41 @@
     gone() {
       Beamtime.jobClosed?.();
     }
+
+    /** The text was given up by a rule while the page was open. What the rule is, an answer about the lines says. */
+    async expired() {
+      try {
+        await this.read(this.known, 1);
+      } catch { /* that is where it is said */ }
+    }
+
+    /** As the page would be if it were loaded now: the sentence in the place of the lines, and nothing is asked again. */
+    expire(words) {
+      if (this.words.expired) return;
+      this.words.expired = "yes";
+      this.live?.close();
+      this.follow(false);
+      this.buffer = [];
+      this.open = "";
+      this.clear(this.known);
+      this.empty ||= element("p", "bt-log-empty");
+      this.empty.textContent = words;
+      this.tail.replaceChildren(this.empty);
+      this.space();
+      this.above.style.height = this.below.style.height = "0";
+      this.forgetPassed();
+      for (const node of this.card.querySelectorAll(".bt-log-search, .bt-log-actions, .bt-log-level")) node.hidden = true;
+      this.changed();
+      this.facts.look();
+    }
   }
 
   let log = null;
   Beamtime.Log = Log;
+  /** Something about a log of this job is new, its gaps or its digest: told by the job's socket. */
+  Beamtime.logNews = (stream) => {
+    for (const one of new Set([log, ...logs])) if (one?.words.stream === stream) one.facts.news();
+  };
   const cards = [...document.querySelectorAll(".bt-log-card[data-stream]")];
   const logs = cards.map((card) => new Log(card));
   log = logs[0] || null;

@@ -4,8 +4,9 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, Request, expect
 
 from tests.browser.conftest import Complaints
-from tests.browser.demo import Demo
-from tests.browser.test_log import numbers, open_log
+from tests.browser.demo import Demo, wait_until
+from tests.browser.test_log import KEEP_SOCKETS, NO_SOCKETS, numbers, open_log
+from tests.browser.test_log_ways import NO_EVENTS
 
 DAMAGE = """
 from portal.logs.models import Segment, Stream
@@ -61,6 +62,53 @@ def test_why_there_are_no_lines_stays_on_the_page(context: BrowserContext, demo:
     assert numbers(page) == []
     assert len(asked) <= 3, asked
     assert complaints.unexpected() == []
+
+
+KEEP_EVENTS = """(() => {
+  window.sources = [];
+  const Real = window.EventSource;
+  window.EventSource = class extends Real { constructor(...args) { super(...args); window.sources.push(this); } };
+})()"""
+OF_LOGS = "(all) => all.filter((one) => one.url.includes('/streams/')).length"
+DROP = """() => {
+  (window.sockets || []).forEach((socket) => socket.close());
+  (window.sources || []).forEach((source) => source.dispatchEvent(new Event("error")));
+}"""
+
+
+@pytest.mark.parametrize(
+    ("scripts", "way"),
+    [((KEEP_SOCKETS,), "socket"), ((NO_SOCKETS, KEEP_EVENTS), "events"), ((NO_SOCKETS, NO_EVENTS), "poll")],
+    ids=["socket", "events", "poll"],
+)
+def test_case_43_a_log_that_expires_under_an_open_page_is_told_as_expired(
+    context: BrowserContext, demo: Demo, scripts: tuple[str, ...], way: str
+) -> None:
+    """By whichever way its lines come: the sentence stands in their place, and nothing is asked again."""
+    job = demo.script("for n in 1 2 3; do echo line $n; done; sleep 90")
+    demo.wait(job, "running")
+    complaints = Complaints()
+    page, asked = watched(context, complaints)
+    complaints.expected = ["status of 410", "WebSocket connection"]
+    for script in scripts:
+        page.add_init_script(script)
+    open_log(page, job)
+    expect(page.locator("#L3")).to_be_visible()
+    wait_until(lambda: page.evaluate("sessionStorage.getItem('bt-log-way')") == way, f"lines come by {way}")
+    demo.manage("shell", "--verbosity=0", "-c", EXPIRE.format(stream=demo.job(job)["streams"][0]["id"]))
+    page.evaluate(DROP)
+    expect(page.locator(".bt-log")).to_contain_text("Expired on ", timeout=30_000)
+    assert numbers(page) == []
+    expect(page.get_by_text("end of the log")).to_have_count(0)
+    asked.clear()
+    count = f"[window.sockets, window.sources].map((all) => ({OF_LOGS})(all || []))"
+    opened = page.evaluate(count)
+    page.wait_for_timeout(4000)
+    expect(page.locator(".bt-log")).to_contain_text("Expired on ")
+    assert asked == []
+    assert page.evaluate(count) == opened
+    assert complaints.unexpected() == []
+    demo.cancel(job)
 
 
 def test_a_part_that_is_damaged_is_told_when_somebody_goes_there(context: BrowserContext, demo: Demo) -> None:

@@ -1,9 +1,11 @@
 """How lines reach the page where sockets fail, and several logs at once."""
 
+import json
 import re
+from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
 
 from tests.browser.demo import Demo, wait_until
 from tests.browser.test_log import NO_SOCKETS, open_log, rows, wait_for_lines
@@ -106,6 +108,59 @@ def test_a_reader_too_slow_for_the_log_is_told_and_loses_nothing(page: Page, dem
     demo.cancel(job)
 
 
+HOLD = """(() => {
+  const real = window.requestAnimationFrame.bind(window);
+  window.requestAnimationFrame = (work) => (window.held ? window.held.push(work) : real(work));
+  window.release = () => { const held = window.held; window.held = null; held.forEach((work) => real(work)); };
+})()"""
+
+
+def test_the_notice_of_skipped_lines_names_every_line_that_is_not_drawn(page: Page, demo: Demo) -> None:
+    """Also those that had come before the server went on, and were not drawn yet."""
+    job = demo.python(
+        "import time\nprint('begin', flush=True)\ntime.sleep(4)\n"
+        "print('\\n'.join(f'line {n}' for n in range(2, 20001)), flush=True)\ntime.sleep(30)"
+    )
+    held: list[Any] = []
+
+    def skip(client: WebSocketRoute) -> None:
+        server = client.connect_to_server()
+
+        def pass_on(message: str | bytes) -> None:
+            """The first thousand lines as they come; those behind are left out, up to the last few hundred."""
+            frame = json.loads(message)
+            if frame["to"] <= 1001 or len(held) > 1:
+                client.send(message)
+            elif frame["to"] > 19_501:
+                held.append(frame)
+                client.send(json.dumps({"type": "skipped", "from": frame_from[0], "to": frame["from"]}))
+                client.send(message)
+            elif not held:
+                held.append(frame)
+                frame_from.append(frame["from"])
+
+        server.on_message(pass_on)
+
+    frame_from: list[int] = []
+    page.add_init_script(HOLD)
+    page.route_web_socket(re.compile(r"/ws/v1/streams/"), skip)
+    demo.wait(job, "running")
+    open_log(page, job)
+    expect(page.locator("#L1")).to_be_visible()
+    page.evaluate("window.held = []")
+    wait_until(lambda: page.wait_for_timeout(50) is None and len(held) > 1, "the server has gone on")
+    page.evaluate("window.release()")
+    expect(page.locator("#L20000")).to_be_in_viewport()
+    notice = page.get_by_role("button", name=re.compile(r"lines skipped, show them$"))
+    expect(notice).to_be_visible()
+    first = rows(page)[0][0]
+    assert frame_from[0] > 2, "some lines had come"
+    assert notice.inner_text() == f"{first - 2:,} lines skipped, show them", "line 1 was drawn, all others are named"
+    notice.click()
+    expect(page.locator("#L2.is-chosen")).to_be_in_viewport()
+    demo.cancel(job)
+
+
 @pytest.fixture(scope="module")
 def sweep(demo: Demo) -> str:
     job = demo.submit("array", "three runs", runs=3, epochs=3, seconds_per_epoch=0.1)
@@ -204,6 +259,75 @@ def test_logs_beside_each_other_are_read_apart(page: Page, sweep: str) -> None:
     page.locator(".bt-log-pick input[type=checkbox]").first.check()
     page.get_by_role("button", name="Show", exact=True).click()
     expect(page.locator(".bt-log-side .bt-log-card")).to_have_count(3)
+
+
+@pytest.mark.parametrize("width", [1440, 360])
+def test_one_log_alone_is_read_by_level_with_the_keyboard(page: Page, demo: Demo, width: int) -> None:
+    """All lines, warnings and errors, errors; from there to the line in the whole log, and back to all."""
+    job = demo.script("echo fine; echo WARN slow; echo fine; echo ValueError: no; echo fine")
+    demo.wait(job, "succeeded")
+    demo.stream(job)
+    page.set_viewport_size({"width": width, "height": 740})
+    open_log(page, job)
+    level = page.get_by_role("combobox", name="Which lines")
+    expect(level).to_be_in_viewport()
+    level.focus()
+    page.keyboard.press("W")
+    expect(page).to_have_url(re.compile(r"view=level&stream=[0-9a-f-]+&level=warning$"))
+    lines = page.locator(".bt-log-row .bt-log-text")
+    expect(lines).to_have_text(["WARN slow", "ValueError: no"])
+    expect(level).to_be_focused()
+    page.keyboard.press("E")
+    expect(lines).to_have_text(["ValueError: no"])
+    expect(page).to_have_url(re.compile("level=error$"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.reload()
+    expect(lines).to_have_text(["ValueError: no"])
+    page.locator(".bt-log-row a.bt-log-num").click()
+    expect(page.locator("#L4.is-chosen")).to_contain_text("ValueError: no")
+    page.go_back()
+    level.focus()
+    page.keyboard.press("A")
+    expect(page.locator("#L5")).to_be_visible()
+    expect(page.locator(".bt-log-row:not(.bt-log-row--note)")).to_have_count(5)
+    expect(level).to_have_value("all")
+
+
+def test_a_running_log_read_by_level_grows_and_says_when_it_has_none(page: Page, demo: Demo) -> None:
+    job = demo.script("echo fine; sleep 6; echo ValueError: late; sleep 60")
+    demo.wait(job, "running")
+    open_log(page, job, "?view=level&level=error")
+    expect(page.get_by_text("No line of this log is of this kind.")).to_be_visible()
+    expect(page.locator(".bt-log-row .bt-log-text")).to_have_text(["ValueError: late"], timeout=30_000)
+    expect(page.get_by_text("No line of this log is of this kind.")).to_be_hidden()
+    demo.cancel(job)
+
+
+TWINS = """
+from portal.clusters.specs import ContainerRef
+from portal.logs import services
+from portal.logs.specs import Record
+for life, text in ((1, b"\\x1b[31mred from here"), (2, b"plain")):
+    ref = ContainerRef(cluster="default", namespace="n", pod=f"twin-{life}", pod_uid=f"JOB-{life}", container="main")
+    stream = services.open_stream(job_id="JOB", attempt_number=1, ref=ref, pod_index=0)
+    records = [Record(life, text + b"\\n"), Record(life + 10, b"second of %d\\n" % life)]
+    services.append(stream_id=stream.pk, first_line=1, records=records)
+    services.complete(stream_id=stream.pk)
+"""
+
+
+def test_a_replaced_pod_keeps_its_colours_to_itself(page: Page, demo: Demo) -> None:
+    """Same rank, same attempt: its tag is another one, and what it switched on does not colour the other's lines."""
+    job = demo.script("echo own")
+    demo.wait(job, "succeeded")
+    demo.stream(job)
+    demo.manage("shell", "-c", TWINS.replace("JOB", job))
+    page.goto(f"/teams/vision/jobs/{job}/log/?view=merged")
+    first, second = (page.locator(".bt-log-row", has_text=f"second of {life}") for life in (1, 2))
+    expect(first).to_be_visible()
+    assert first.locator(".bt-log-rank").inner_text() != second.locator(".bt-log-rank").inner_text()
+    expect(first.locator(".ansi-red-fg")).to_have_count(1)
+    expect(second.locator(".ansi-red-fg")).to_have_count(0)
 
 
 @pytest.mark.parametrize("view", ["one", "merged", "side"])

@@ -66,6 +66,7 @@ class Wire:
 
     communicator: Any
     frames: list[Any] = field(default_factory=list)
+    reason: str = ""
 
     async def frame(self, seconds: float = 10) -> Any:
         """The next frame."""
@@ -79,6 +80,7 @@ class Wire:
             message = await self.communicator.receive_output(timeout=seconds)
             if message["type"] == "websocket.close":
                 code: int = message["code"]
+                self.reason = message.get("reason", "")
                 return code
             self.frames.append(message)
 

@@ -1,5 +1,6 @@
 """A log as Server-Sent Events: the same frames, rights and limits as on a socket, resumed by number."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from portal.teams import services as teams
 from portal.teams.models import Membership, User
 from tests import factories
 from tests.live.conftest import Dial, House, cookie
-from tests.live.test_streams import complete, write
+from tests.live.test_streams import complete, expire, write
 
 pytestmark = pytest.mark.asyncio
 
@@ -181,6 +182,56 @@ async def test_case_15_the_end_of_a_right_ends_the_stream(house: House, get: Get
     await put_out(house.member)
     last = await answer.event()
     assert (last["event"], json.loads(last["data"])["code"]) == ("end", 4403)
+
+
+async def test_case_43_an_expired_log_is_told_as_expired(house: House, get: Get, stream: Stream) -> None:
+    await write(stream, "one")
+    await sync_to_async(Stream.objects.filter(pk=stream.pk).update)(sha256="ab" * 32)
+    mine, path = await member_cookie(house), f"/live/v1/streams/{stream.pk}/events"
+    early = await get(path, mine)
+    await early.frame()
+    words = await expire(stream)
+    last = await early.event()
+    assert (last["event"], json.loads(last["data"])) == ("end", {"code": 4410, "reason": words})
+    late = await get(path, mine)
+    assert (late.status, await late.part()) == (410, words)
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+async def test_who_reads_nothing_is_let_go_when_the_right_has_ended(
+    house: House, stream: Stream, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Nothing can be written to such a client: not what it asked for, not the end."""
+    monkeypatch.setattr(module, "PARTING", 0.1)
+    monkeypatch.setattr(events, "KEEP_ALIVE", 0.05)
+    await write(stream, "one")
+    path = f"/live/v1/streams/{stream.pk}/events" if kind == "http" else f"/ws/v1/streams/{stream.pk}/"
+    headers = [(b"host", b"localhost:8000"), (b"cookie", await member_cookie(house))]
+    scope = {
+        "type": kind, "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "path": path,
+        "raw_path": path.encode(), "root_path": "", "query_string": b"", "client": ("127.0.0.1", 1),
+        "server": ("localhost", 8000), "headers": [*headers, (b"origin", b"http://localhost:8000")],
+        "scheme": "http" if kind == "http" else "ws", "subprotocols": [],
+    }  # fmt: skip
+    said = iter([{"type": "websocket.connect"}] if kind == "websocket" else [])
+    stalled = asyncio.Event()
+
+    async def receive() -> Any:
+        for message in said:
+            return message
+        return await asyncio.Future()
+
+    async def send(message: Any) -> None:
+        if message["type"] not in ("http.response.start", "websocket.accept"):
+            stalled.set()
+            await asyncio.Future()
+
+    talk = asyncio.ensure_future(application(scope, receive, send))
+    async with asyncio.timeout(20):
+        await stalled.wait()
+        await put_out(house.member)
+        await talk
+    assert not seats._taken
 
 
 async def test_silence_is_kept_alive(house: House, get: Get, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:

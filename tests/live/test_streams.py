@@ -7,6 +7,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from portal.core import bus
+from portal.core.clock import now
 from portal.live import reads
 from portal.live import socket as module
 from portal.live.socket import WORDS, Close
@@ -221,6 +222,39 @@ async def test_a_damaged_log_ends_the_socket_with_a_reason_and_no_new_try(
     assert await wire.code() == 4500
     assert wire.frames == []
     assert len(WORDS[Close.DAMAGED].encode()) <= 123, "a WebSocket's reason is no longer than that"
+
+
+@sync_to_async
+def expire(stream: Stream) -> str:
+    """The text is given up, and its readers are told; returns the sentence that stands in its place."""
+    Stream.objects.filter(pk=stream.pk).update(expired_at=now())
+    bus.announce(f"stream:{stream.pk}", expired=True)
+    return selectors.expired_words(Stream.objects.select_related("job__team__log_retention").get(pk=stream.pk))
+
+
+@pytest.mark.parametrize("query", ["", "?skip=yes&from=1"])
+async def test_case_43_an_expired_log_is_told_as_expired_and_never_as_an_empty_one(
+    house: House, dial: Dial, stream: Stream, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    """Whether it had expired before, or does while somebody listens."""
+    monkeypatch.setattr(reads, "BEHIND_BYTES", 10)
+    await write(stream, "one", "two")
+    early = await listen(dial, house, stream, "?from=2")
+    await early.frame()
+    words = await expire(stream)
+    late = await listen(dial, house, stream, query)
+    for wire in (early, late):
+        assert await wire.code() == 4410
+        assert wire.reason == words
+    assert late.frames == []
+
+
+async def test_a_sentence_too_long_for_a_socket_is_a_short_one(house: House, dial: Dial, stream: Stream) -> None:
+    await write(stream, "one")
+    await sync_to_async(Stream.objects.filter(pk=stream.pk).update)(sha256="ab" * 32)
+    assert len((await expire(stream)).encode()) > 123
+    wire = await listen(dial, house, stream)
+    assert (await wire.code(), wire.reason) == (4410, "This log has expired.")
 
 
 async def test_the_operator_sees_who_listens_and_what_was_sent_and_skipped(

@@ -1,6 +1,8 @@
 """All logs of a job as one: each line once, in either direction, whatever the times say."""
 
 import itertools
+import uuid
+from datetime import timedelta
 
 import pytest
 from django.db import connection
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from portal.core.errors import Refused
 from portal.jobs.models import Job
 from portal.logs import services
-from portal.logs.merged import Level, MergedLine, in_order, merged
+from portal.logs.merged import Level, MergedLine, in_order, merged, pack, unpack
 from portal.logs.models import Stream
 from portal.logs.specs import Record
 from tests import factories
@@ -122,12 +124,60 @@ def test_256_pods_are_read_in_bounded_portions(job: Job) -> None:
     assert len(page.after) < 2000, "fits into an address"
 
 
-@pytest.mark.parametrize("cursor", ["x!", "1.1", "-1", "", "1." * 40, "z" * 13, "1..1"])
+def test_a_log_that_appears_earlier_in_the_order_shifts_nothing(job: Job) -> None:
+    """Clocks differ and commits change places: what was made first may be seen last."""
+    known = [log(job, [10, 30]), log(job, [20])]
+    page = merged(known, cursor=None, limit=10)
+    early = log(job, [15, 25])
+    Stream.objects.filter(pk=early.pk).update(created_at=known[0].created_at - timedelta(seconds=5))
+    streams = in_order(Stream.objects.all())
+    assert streams == [early, *known]
+    again = merged(streams, cursor=page.after, limit=10)
+    assert [(line.stream, line.n) for line in again.lines] == [(0, 1), (0, 2)]
+    assert merged(streams, cursor=page.before, limit=10, backward=True).lines == []
+
+
+def test_a_cursor_counts_for_some_of_the_logs_too(job: Job) -> None:
+    streams = in_order([log(job, [10, 30]), log(job, [20, 40])])
+    page = merged(streams, cursor=None, limit=3)
+    assert [(line.stream, line.n) for line in merged(streams[1:], cursor=page.after, limit=9).lines] == [(0, 2)]
+
+
+def test_a_cursor_at_the_start_is_not_taken_for_none(job: Job) -> None:
+    streams = [log(job, [1, 2])]
+    start = merged(streams, cursor=None, limit=9).before
+    assert start
+    page = merged(streams, cursor=start, limit=9, backward=True)
+    assert (list(page.lines), page.at_start) == ([], True)
+
+
+def test_logs_whose_ids_begin_alike_keep_their_own_places(job: Job) -> None:
+    """By chance one in some ten thousand jobs of hundreds of logs."""
+    ids = [uuid.UUID(int=(7 << 96) + n) for n in range(3)]
+    streams = in_order(factories.make_stream(job, id=key) for key in ids)
+    for place, stream in enumerate(streams):
+        records = [Record(n, b"x\n") for n in range(place + 1)]
+        assert services.append(stream_id=stream.pk, first_line=1, records=records)
+        stream.refresh_from_db()
+    end = merged(streams, cursor=None, limit=9).after
+    assert merged(streams, cursor=end, limit=9).at_end
+    assert list(merged(streams, cursor=end, limit=9, backward=True).lines)
+
+
+def test_the_cursor_of_512_long_logs_fits_into_an_address(job: Job) -> None:
+    streams = [Stream(id=uuid.uuid4(), job=job, next_line=1_000_000) for _ in range(512)]
+    cursor = pack([500_000 + n for n in range(512)], streams)
+    assert len(cursor) < 5000
+    assert unpack(cursor, streams) == [500_000 + n for n in range(512)]
+
+
+@pytest.mark.parametrize("cursor", ["x!", "1.1", "-1", "", "1." * 40, "AQ" + "_" * 5000, "1..1", "AQAAAAAA", "A" * 8])
 def test_a_cursor_that_is_none_is_refused(job: Job, cursor: str) -> None:
     with pytest.raises(Refused):
         merged([log(job, [1])], cursor=cursor, limit=1)
 
 
 def test_a_cursor_beyond_the_end_is_the_end(job: Job) -> None:
-    page = merged([log(job, [1, 2])], cursor="zzzzzz", limit=5)
-    assert (list(page.lines), page.after) == ([], "3")
+    streams = [log(job, [1, 2])]
+    page = merged(streams, cursor=pack([2**40], streams), limit=5)
+    assert (list(page.lines), page.after) == ([], pack([3], streams))

@@ -118,7 +118,11 @@ def test_the_log_of_the_run_that_failed_is_shown_first(site: Site, team: Team, m
     Job.objects.update(state=State.RUNNING)
     page = client.get(address(job))
     assert "all well" in words(page)
-    assert [option["value"] for option in elements(page, "option")] == [str(s.pk) for s in job.streams.all()]
+    levels = ["all", "warning", "error"]
+    assert [option["value"] for option in elements(page, "option")] == [
+        *(str(s.pk) for s in job.streams.all()),
+        *levels,
+    ]
 
 
 def test_a_log_without_a_line_says_why(site: Site, team: Team, member: User) -> None:

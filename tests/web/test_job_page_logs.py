@@ -10,9 +10,10 @@ from typing import Any
 from portal.core.clock import now
 from portal.jobs.models import Pod, State
 from portal.logs.models import Cause, Stream
-from portal.logs.services import note_gap
+from portal.logs.services import append, note_gap
+from portal.logs.specs import Record
 from portal.teams.models import Team, User
-from tests.factories import Site
+from tests.factories import Site, make_stream
 from tests.logs.stored import damage, sealed_lines, training_lines
 from tests.web.job_stories import address, ago, ended, log_of, pod_of, runs, story
 from tests.web.pages import as_person, elements, html, words
@@ -140,6 +141,79 @@ def test_one_log_has_one_view(site: Site, team: Team, member: User) -> None:
     log_of(job, "alone")
     for view in ("merged", "side", "x"):
         assert rows(as_person(member).get(address(job, "log/"), {"view": view})) == ["L1"]
+
+
+def test_one_log_is_read_by_level_without_script(site: Site, team: Team, member: User) -> None:
+    """With the others of the job left out, and each line leading to its place in the whole log."""
+    job = runs(site, team, member)
+    first, second = pod_of(job, index=0, started_at=ago(minutes=5)), pod_of(job, index=1, started_at=ago(minutes=5))
+    stream = log_of(job, "fine", "WARN slow", "ValueError: mine", pod=first)
+    log_of(job, "ValueError: theirs", pod=second)
+    client = as_person(member)
+    whole = client.get(address(job, "log/"), {"stream": str(stream.pk)})
+    assert {"value": "error"} in elements(whole, "option")
+    for level, numbers in (("warning", [2, 3]), ("error", [3])):
+        page = client.get(address(job, "log/"), {"view": "level", "stream": str(stream.pk), "level": level})
+        links = [link["href"] for link in elements(page, "a") if link.get("class") == "bt-log-num"]
+        assert links == [f"?stream={stream.pk}&from={n}" for n in numbers]
+        assert "theirs" not in words(page)
+        assert {"value": level, "selected": ""} in elements(page, "option")
+    none = client.get(address(job, "log/"), {"view": "level", "stream": str(log_of_calm(job).pk), "level": "error"})
+    assert "No line is of this kind." in words(none)
+    for level in ("all", "loud", ""):
+        page = client.get(address(job, "log/"), {"view": "level", "stream": str(stream.pk), "level": level})
+        assert rows(page) == ["L1", "L2", "L3"]
+
+
+def log_of_calm(job: Any) -> Stream:
+    return log_of(job, "fine", pod=pod_of(job, index=2, started_at=ago(minutes=5)))
+
+
+def test_an_expired_log_is_no_empty_one_in_any_view(site: Site, team: Team, member: User) -> None:
+    job, streams = two_logs(site, team, member)
+    client = as_person(member)
+    Stream.objects.filter(pk=streams[0].pk).update(expired_at=now())
+    query = {"view": "level", "stream": str(streams[0].pk), "level": "error"}
+    assert "Expired on " in words(client.get(address(job, "log/"), query))  # type: ignore[arg-type]
+    said = words(client.get(address(job, "log/"), {"view": "merged"}))  # type: ignore[arg-type]
+    assert "Expired on " in said
+    assert "rank 1 line 3" in said
+
+
+def test_no_two_merged_logs_have_the_same_tag(site: Site, team: Team, member: User) -> None:
+    """Also of a pod that was replaced, and of containers whose names begin alike; each row says whose it is."""
+    job = runs(site, team, member)
+    streams = [
+        make_stream(job, pod_index=0, pod_uid="a", container="main"),
+        make_stream(job, pod_index=0, pod_uid="b", container="main"),
+        make_stream(job, pod_index=0, pod_uid="b", container="main", restart=1),
+        make_stream(job, pod_index=1, pod_uid="c", container="main"),
+        make_stream(job, pod_index=1, pod_uid="c", container="data-loader-one"),
+        make_stream(job, pod_index=1, pod_uid="c", container="data-loader-two"),
+        make_stream(job, pod_index=1, pod_uid="d", container="main", attempt_number=2),
+    ]
+    for place, stream in enumerate(streams):
+        append(stream_id=stream.pk, first_line=1, records=[Record(place + 1, b"line\n")])
+    page = as_person(member).get(address(job, "log/"), {"view": "merged"})
+    tags = [box["data-tag"] for box in elements(page, "input") if "data-tag" in box]
+    assert tags == [
+        "0 main try 1", "0 main try 1 pod 2", "0 main try 1 pod 2 restart 1", "1 main try 1",
+        "1 data-loader-one try 1", "1 data-loader-two try 1", "1 main try 2",
+    ]  # fmt: skip
+    assert [row["data-of"] for row in elements(page, "div") if "data-of" in row] == [str(s.pk) for s in streams]
+
+
+def test_two_lives_of_a_container_are_two_files(site: Site, team: Team, member: User) -> None:
+    """By the page and by the API, and as they are called in the archive."""
+    job = runs(site, team, member)
+    client, names = as_person(member), []
+    for restart in (0, 1):
+        stream = make_stream(job, pod_name="pod-0", pod_uid="a", restart=restart)
+        append(stream_id=stream.pk, first_line=1, records=[Record(1, b"line\n")])
+        by_page = client.get(address(job, f"log/{stream.pk}/download/")).headers["Content-Disposition"]
+        assert by_page == client.get(f"/api/v1/streams/{stream.pk}/download/").headers["Content-Disposition"]
+        names.append(by_page)
+    assert names == [f'attachment; filename="pod-0.main{life}.log"' for life in ("", ".restart-1")]
 
 
 def test_the_compressed_download_is_the_same_bytes(site: Site, team: Team, member: User) -> None:
