@@ -9,6 +9,7 @@ import io
 import json
 import logging
 import zlib
+from threading import BoundedSemaphore
 from typing import Any
 
 from django.conf import settings
@@ -26,6 +27,11 @@ logger = logging.getLogger(__name__)
 
 # Of one request, as it comes and unpacked. A collector's batch is far smaller (see deploy/README.md).
 MOST_BYTES, MOST_UNPACKED = 8 * 1024 * 1024, 64 * 1024 * 1024
+# Of one process. JSON takes six times its size in memory, and the oddest of it 25 times.
+MOST_AT_ONCE = 4
+# Seconds for which a delivery waits for one of these seats.
+PATIENCE = 1.0
+_seats = BoundedSemaphore(MOST_AT_ONCE)
 _SCHEME = "bearer "
 # Names the process of the collector: another one after each start.
 _SENDER = "X-Beamtime-Start"
@@ -47,6 +53,16 @@ def _answer(request: HttpRequest) -> JsonResponse:
         return _refusal(401, "Send: Authorization: Bearer <one of BEAMTIME_INGEST_TOKENS>.")
     if request.content_type != "application/json":
         return _refusal(415, "Send JSON: the exporter's `encoding` must be `json`.")
+    # Until it is kept and its memory is free again.
+    if not _seats.acquire(timeout=PATIENCE):
+        return _later(429, f"{MOST_AT_ONCE} deliveries are being taken now. Nothing of this was taken: send it again.")
+    try:
+        return _taken(request)
+    finally:
+        _seats.release()
+
+
+def _taken(request: HttpRequest) -> JsonResponse:
     try:
         delivery = delivery_of(_body(request), cluster=settings.BEAMTIME_CLUSTER_NAME)
         strange = ingest.accept(

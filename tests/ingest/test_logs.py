@@ -4,13 +4,16 @@ import base64
 import gzip
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from threading import Event, Semaphore
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from portal.clusters.policy import attempt_of_pod
+from portal.ingest import views
 from portal.jobs.models import Attempt, State
 from portal.logs import figures, selectors, services
 from portal.logs.models import Parcel, Source, Stream
@@ -339,6 +342,43 @@ def test_a_flood_is_told_to_wait_and_nothing_of_it_is_taken(
     answer = deliver(client, file.write("y"))
     assert (answer.status_code, answer["Retry-After"]) == (429, "5")
     assert Parcel.objects.count() == 1
+
+
+def test_so_many_deliveries_are_taken_at_once_and_the_others_are_told_to_come_again(
+    client: Client, attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records, busy, go_on = File(attempt).write("one"), Semaphore(0), Event()
+
+    def slowly(**_: Any) -> int:
+        busy.release()
+        assert go_on.wait(30)
+        return 0
+
+    monkeypatch.setattr(views, "PATIENCE", 0.05)
+    with monkeypatch.context() as patch, ThreadPoolExecutor(views.MOST_AT_ONCE) as collectors:
+        patch.setattr(ingest, "accept", slowly)
+        try:
+            taken = [collectors.submit(deliver, Client(), records) for _ in range(views.MOST_AT_ONCE)]
+            assert all(busy.acquire(timeout=30) for _ in taken)
+            refused = deliver(client, records)
+            assert (refused.status_code, refused["Retry-After"]) == (429, "5")
+            assert "send it again" in refused.json()["message"]
+            # Who may not deliver at all is told so without waiting.
+            assert deliver(client, records, token="wrong").status_code == 401
+        finally:
+            go_on.set()
+        assert [each.result().status_code for each in taken] == [200] * views.MOST_AT_ONCE
+    assert deliver(client, records).status_code == 200
+    number()
+    assert text() == b"one\n"
+
+
+def test_what_is_refused_keeps_nobody_from_delivering(client: Client, attempt: Attempt) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    for _ in range(views.MOST_AT_ONCE + 1):
+        answer = client.post("/ingest/v1/logs", b"no json", content_type="application/json", headers=headers)
+        assert answer.status_code == 400
+    assert deliver(client, File(attempt).write("one")).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -3,20 +3,26 @@
 import hashlib
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from rest_framework.test import APIClient
 
+from portal.core.clock import now
 from portal.core.errors import Unavailable
+from portal.jobs.models import State
 from portal.logs import selectors, services
 from portal.logs.models import Chunk, Segment, Stream
 from portal.logs.services import sealing
 from portal.logs.store import blocks, objects, store
-from portal.teams.models import User
+from portal.teams.models import Team, User
+from tests import factories
+from tests.factories import Site
 from tests.logs.s3 import BUCKET, S3Server
 from tests.logs.stored import store_lines, training_lines
+from tests.support.metrics import counted
 
 
 @pytest.fixture(scope="module")
@@ -213,3 +219,63 @@ def test_all_of_a_stream_is_deleted_and_nothing_else(s3: S3Server) -> None:
     assert [name for name in s3.names() if str(one) in name or str(other) in name] == [key]
     assert shelf.get(key, at=2, size=3) == b"oth"
     shelf.delete(one)
+
+
+def expired(site: Site, people: tuple[Team, User], *, segments: int) -> Stream:
+    """The log of a job that ended nine days ago, sealed into about so many segments; none: still in chunks."""
+    job = factories.make_job(*people, site.cpu, state=State.SUCCEEDED, ended_at=now() - timedelta(days=9))
+    stream = factories.make_stream(job)
+    store_lines(stream, training_lines(2500 * max(segments, 1)))
+    services.complete(stream_id=stream.pk)
+    if segments:
+        services.seal_stream(stream_id=stream.pk)
+    return stream
+
+
+def test_while_the_object_store_is_away_expired_text_in_the_database_goes_all_the_same(
+    s3: S3Server, site: Site, team: Team, member: User, settings: Any
+) -> None:
+    far = [expired(site, (team, member), segments=1) for _ in range(3)]
+    settings.BEAMTIME_LOG_STORE = "database"
+    here, chunks = expired(site, (team, member), segments=1), expired(site, (team, member), segments=0)
+    settings.BEAMTIME_LOG_STORE, settings.BEAMTIME_LOG_RETENTION_DAYS = "s3", 7
+    faults = counted("beamtime_object_store_faults_total")
+    s3.freeze()
+    assert services.expire() == 5
+    assert not Chunk.objects.exists()
+    assert not Segment.objects.filter(stream__in=[here, chunks]).exists()
+    # The first that it does not answer for is the last that it is asked about.
+    assert counted("beamtime_object_store_faults_total") == faults + 1
+    assert Stream.objects.filter(purged_at__isnull=True).count() == 5
+    settings.BEAMTIME_LOG_STORE = "database"
+    services.expire()
+    # Who has never had anything there need not wait for it.
+    assert set(Stream.objects.filter(purged_at__isnull=True)) == set(far)
+    s3.thaw()
+    services.expire()
+    assert not Stream.objects.filter(purged_at__isnull=True).exists()
+    assert not Segment.objects.exists()
+    assert [key for key in s3.names() if any(str(stream.pk) in key for stream in far)] == []
+
+
+def test_deleting_much_from_the_object_store_ends_with_the_time_and_goes_on_with_the_next_call(
+    s3: S3Server, site: Site, team: Team, member: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = expired(site, (team, member), segments=4)
+    settings.BEAMTIME_LOG_RETENTION_DAYS = 7
+    ask, clock, deleted = objects.S3Shelf._ask, [time.monotonic()], []
+
+    def slowly(shelf: objects.S3Shelf, verb: str, **what: Any) -> Any:
+        if verb == "delete_object":
+            deleted.append(what["Key"])
+            clock[0] += 20
+        return ask(shelf, verb, **what)
+
+    monkeypatch.setattr(objects.S3Shelf, "_ask", slowly)
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    services.expire(budget=30)
+    assert len(deleted) == 2
+    assert Stream.objects.get(pk=stream.pk).purged_at is None
+    services.expire(budget=1000)
+    assert len(deleted) == len(set(deleted)) > 3
+    assert Stream.objects.get(pk=stream.pk).purged_at is not None

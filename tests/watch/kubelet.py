@@ -111,6 +111,14 @@ class Kubelet(FakeCluster):
         self.stalled = on
         self.wake()
 
+    def all_sent(self) -> bool:
+        """Somebody has read the newest file to its end and waits for what follows."""
+        last, end = len(self.files) - 1, len(self.files[-1])
+        return any(
+            reader.creations is not None and not reader.creations and (reader.file, reader.position) == (last, end)
+            for reader in self._readers
+        )
+
     def wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()

@@ -1,7 +1,5 @@
 """Any schedule of writes, rotations, cuts, stalls and killed watchers: nothing lost in silence, nothing doubled."""
 
-import asyncio
-
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -9,6 +7,7 @@ from hypothesis import strategies as st
 from portal.jobs.models import Job
 from portal.watch import follower as module
 from portal.watch.desk import Backoff
+from tests.watch.conftest import true, until
 from tests.watch.kubelet import SECOND
 from tests.watch.story import Story, assert_exact, lines, told, turns
 
@@ -59,8 +58,8 @@ async def happen(story: Story, event: Event) -> None:
         await story.kill()
     elif what == "silence" and isinstance(number, int):
         kubelet.tick(number * SECOND // 10)
-    elif what == "settle" and not kubelet.stalled and kubelet.written:
-        await asyncio.sleep(0.03)
+    elif what == "settle" and not kubelet.stalled:
+        await until(lambda: true(kubelet.all_sent()))
     await turns()
 
 

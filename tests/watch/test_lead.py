@@ -13,7 +13,7 @@ from portal.core import leases
 from portal.core.models import Lease
 from portal.watch.desk import Desk
 from portal.watch.leader import Leadership
-from tests.watch.conftest import until
+from tests.watch.conftest import Looks, true, until
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
@@ -29,14 +29,16 @@ def candidate(desk: Desk, ttl: float = 0.6) -> Leadership:
     return Leadership(cluster="default", ttl=ttl, desk=desk)
 
 
-async def test_a_standby_waits_and_takes_over_when_the_lease_runs_out(desk: Desk) -> None:
+async def test_a_standby_waits_and_takes_over_when_the_lease_runs_out(desk: Desk, looks: Looks) -> None:
     stop = asyncio.Event()
     first, second = candidate(desk), candidate(desk)
     fence = await first.acquire(stop)
     assert fence is not None
+    would_end = (await Lease.objects.aget(name=fence.name)).expires_at
     keeping = asyncio.create_task(first.keep(fence))
     waiting = asyncio.create_task(second.acquire(stop))
-    await asyncio.sleep(1.0)
+    # It was looked at when it would have been over, and had been renewed.
+    await until(lambda: true(looks.refused(after=would_end) > 0))
     assert not waiting.done()
     keeping.cancel()
     async with asyncio.timeout(5):
@@ -44,12 +46,12 @@ async def test_a_standby_waits_and_takes_over_when_the_lease_runs_out(desk: Desk
     assert taken == leases.Fence("watch:default", fence.epoch + 1)
 
 
-async def test_a_lease_that_is_given_back_is_taken_at_once(desk: Desk) -> None:
+async def test_a_lease_that_is_given_back_is_taken_at_once(desk: Desk, looks: Looks) -> None:
     stop = asyncio.Event()
     first, second = candidate(desk, 60), candidate(desk, 60)
     assert await first.acquire(stop) is not None
     waiting = asyncio.create_task(second.acquire(stop))
-    await asyncio.sleep(0.1)
+    await until(lambda: true(looks.refused() > 0))
     await first.release()
     async with asyncio.timeout(5):
         assert await waiting is not None

@@ -30,9 +30,10 @@ from portal.logs.models import Stream
 from portal.usage.models import Interval
 from portal.watch import runner
 from portal.watch.desk import Backoff
+from tests import factories
 from tests.support.troubles import trouble_of
 from tests.watch.cluster import NOON_NS, FakeCluster
-from tests.watch.conftest import until
+from tests.watch.conftest import Looks, true, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -151,7 +152,7 @@ async def test_a_state_is_in_the_database_at_once(cluster: FakeCluster, job: Job
     await Attempt.objects.aupdate(state=State.STARTING, object_uid="j-1")
     facts = await running(job)
     async with watching():
-        await until(lambda: _true(cluster.observers == 1))
+        await until(lambda: true(cluster.observers == 1))
         began = time.perf_counter()
         cluster.facts.put_nowait(facts)
         await until(state_is(job, State.RUNNING))
@@ -206,7 +207,7 @@ async def test_a_second_watcher_takes_over_and_doubles_nothing(cluster: FakeClus
     log.write(*[b"line %d\n" % n for n in range(100)])
     async with AsyncExitStack() as stack:
         first_stop = await stack.enter_async_context(watching())
-        await until(lambda: _true(cluster.observers == 1))
+        await until(lambda: true(cluster.observers == 1))
         await stack.enter_async_context(watching())
         cluster.facts.put_nowait(facts)
         await until(lambda: _has_line(101))
@@ -225,7 +226,7 @@ async def test_a_second_watcher_takes_over_and_doubles_nothing(cluster: FakeClus
     assert await Interval.objects.acount() == 1
 
 
-async def test_a_watcher_that_lost_its_lease_writes_no_more(cluster: FakeCluster, job: Job) -> None:
+async def test_a_watcher_that_lost_its_lease_writes_no_more(cluster: FakeCluster, job: Job, looks: Looks) -> None:
     await Attempt.objects.aupdate(object_uid="j-1")
     log = cluster.log(REF)
     log.write(b"mine\n")
@@ -235,9 +236,12 @@ async def test_a_watcher_that_lost_its_lease_writes_no_more(cluster: FakeCluster
         # Somebody else leads now, for long.
         await Lease.objects.aupdate(holder="other", epoch=99, expires_at=datetime(2999, 1, 1, tzinfo=UTC))
         log.write(b"not mine any more\n", ns=NOON_NS + 5)
-        await until(lambda: _true(cluster.observers == 0 and cluster.reading == 0))
+        await until(lambda: true(cluster.observers == 0 and cluster.reading == 0))
         cluster.facts.put_nowait(done(await running(job)))
-        await asyncio.sleep(0.2)
+        # It stands by, and hears nothing of the cluster.
+        before = looks.refused()
+        await until(lambda: true(looks.refused() >= before + 2))
+        assert (cluster.observers, cluster.facts.qsize()) == (0, 1)
     assert (await Stream.objects.aget()).next_line == 2
     assert (await Lease.objects.aget()).holder == "other"
 
@@ -263,10 +267,21 @@ async def test_case_31_a_job_deleted_behind_the_portal_s_back_closes_what_it_hel
     assert (stream.completed_at is not None, await trouble_of(stream) != "") == (True, True)
 
 
-async def test_it_waits_for_a_cluster_that_is_not_known_yet(cluster: FakeCluster, transactional_db: None) -> None:
+async def test_it_waits_for_a_cluster_that_is_not_known_yet(
+    cluster: FakeCluster, transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    def pause(_self: Backoff) -> float:
+        pauses.append(0.01)
+        return pauses[-1]
+
+    monkeypatch.setattr(Backoff, "pause", pause)
     async with watching():
-        await asyncio.sleep(0.1)
-    assert cluster.observers == 0
+        await until(lambda: true(len(pauses) >= 3))
+        assert cluster.observers == 0
+        await sync_to_async(factories.make_site)()
+        await until(lambda: true(cluster.observers == 1))
 
 
 async def _has_line(next_line: int) -> bool:
@@ -275,7 +290,3 @@ async def _has_line(next_line: int) -> bool:
 
 async def _epoch(number: int) -> bool:
     return await Lease.objects.filter(epoch=number, expires_at__gt=datetime.now(UTC)).aexists()
-
-
-async def _true(value: bool) -> bool:
-    return value

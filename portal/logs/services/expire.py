@@ -3,11 +3,12 @@
 import logging
 import time
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from portal.audit.services import record
 from portal.core import bus
@@ -81,25 +82,46 @@ def _give_up(ids: list[UUID]) -> int:
 
 
 def _purge(deadline: float) -> None:
-    """Delete the texts of expired streams. What is left at the deadline, or behind a dead object store, waits."""
-    rows = Stream.objects.filter(expired_at__isnull=False, purged_at__isnull=True).order_by("expired_at")
-    for stream_id in list(rows.values_list("pk", flat=True)[: _STREAMS * 5]):
-        try:
-            if not _purge_one(stream_id, deadline):
+    """Delete the texts of expired streams. What is left at the deadline, or behind a dead object store, waits.
+
+    First whatever the database holds, of every stream: it must not wait for another place, nor for what is slow there.
+    """
+    waiting = Stream.objects.filter(expired_at__isnull=False, purged_at__isnull=True).order_by("expired_at")
+    chunks, bodies = Chunk.objects.all(), Segment.objects.filter(key="")
+    holding = waiting.filter(
+        Exists(chunks.filter(stream=OuterRef("pk"))) | Exists(bodies.filter(stream=OuterRef("pk")))
+    )
+    while ids := list(holding.values_list("pk", flat=True)[:_STREAMS]):
+        for stream_id in ids:
+            for rows, most in ((bodies, _SEGMENTS), (chunks, _CHUNKS)):
+                if not _delete(rows.filter(stream_id=stream_id), most, deadline):
+                    return
+    elsewhere = Segment.objects.filter(stream=OuterRef("pk"))
+    if not objects.in_use():
+        waiting.filter(~Exists(elsewhere)).update(purged_at=now())
+    try:
+        for stream_id in list(waiting.values_list("pk", flat=True)[: _STREAMS * 5]):
+            if not _purge_shelf(stream_id, deadline):
                 return
-        except Unavailable as error:
-            logger.warning("logs: expired text waits to be deleted: %s", error)
+    except Unavailable as error:
+        # It would not answer for the next stream either.
+        logger.warning("logs: expired text waits to be deleted: %s", error)
 
 
-def _purge_one(stream_id: UUID, deadline: float) -> bool:
-    """False if the time ended before the text did. Raises `Unavailable`."""
-    segments, chunks = Segment.objects.filter(stream_id=stream_id), Chunk.objects.filter(stream_id=stream_id)
-    if objects.in_use() or segments.exclude(key="").exists():
-        objects.shelf().delete(stream_id)
-    for rows, most in ((segments, _SEGMENTS), (chunks, _CHUNKS)):
-        while ids := list(rows.values_list("pk", flat=True)[:most]):
-            if time.monotonic() > deadline:
-                return False
-            rows.filter(pk__in=ids).delete()
+def _purge_shelf(stream_id: UUID, deadline: float) -> bool:
+    """What the object store holds, and then its rows; False if the time ended before that. Raises `Unavailable`."""
+    if not objects.shelf().delete(stream_id, deadline=deadline):
+        return False
+    if not _delete(Segment.objects.filter(stream_id=stream_id), _CHUNKS, deadline):
+        return False
     Stream.objects.filter(pk=stream_id).update(purged_at=now())
+    return True
+
+
+def _delete(rows: QuerySet[Any], most: int, deadline: float) -> bool:
+    """Delete rows, so many in one transaction; False if the time ended before the rows did."""
+    while ids := list(rows.values_list("pk", flat=True)[:most]):
+        if time.monotonic() > deadline:
+            return False
+        rows.filter(pk__in=ids).delete()
     return True

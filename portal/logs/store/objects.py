@@ -5,8 +5,10 @@ A key names its content, so a PUT that is repeated, late, or of somebody who has
 
 import hashlib
 import logging
+import time
 from collections.abc import Iterator
 from functools import cache
+from math import inf
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -34,8 +36,11 @@ class Shelf(Protocol):
     def get(self, key: str, *, at: int, size: int) -> bytes:
         """A part of a body."""
 
-    def delete(self, stream_id: UUID) -> None:
-        """Delete every body of a stream, those included that no row speaks of."""
+    def delete(self, stream_id: UUID, *, deadline: float = inf) -> bool:
+        """Delete every body of a stream, those included that no row speaks of.
+
+        False if `deadline`, of the monotonic clock, came before the last of them.
+        """
 
 
 class S3Shelf:
@@ -56,9 +61,14 @@ class S3Shelf:
             raise Unavailable(_UNAVAILABLE)
         return body
 
-    def delete(self, stream_id: UUID) -> None:
+    def delete(self, stream_id: UUID, *, deadline: float = inf) -> bool:
+        if time.monotonic() > deadline:
+            return False
         for key in self._keys(self._folder(stream_id)):
+            if time.monotonic() > deadline:
+                return False
             self._ask("delete_object", Key=key)
+        return True
 
     def _keys(self, folder: str) -> Iterator[str]:
         while True:
