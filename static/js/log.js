@@ -180,7 +180,7 @@
       this.space();
       this.above.style.height = this.below.style.height = "0";
       this.forgetPassed();
-      for (const node of this.card.querySelectorAll(".bt-log-search, .bt-log-actions, .bt-log-level")) node.hidden = true;
+      for (const node of this.card.querySelectorAll(".bt-log-search, .bt-log-actions, .bt-log-level, [data-log-stored]")) node.hidden = true;
       this.changed();
       this.facts.look();
     }

@@ -21,6 +21,8 @@ PASSWORD = "demo-demo-demo"
 PATIENCE_SECONDS = 60
 OVER = ("succeeded", "failed", "cancelled", "rejected", "lost")
 
+Answer = tuple[int, dict[str, str], bytes]
+
 
 class Demo:
     """`url` while it runs. `api` speaks as `member` with a token, as a script would."""
@@ -69,11 +71,15 @@ class Demo:
             return False
 
     def _ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        status, _headers, answer = self._answer(method, path, body, headers)
+        return status, answer
+
+    def _answer(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
-            return answer.status, answer.read()
+            return answer.status, dict(answer.getheaders()), answer.read()
         finally:
             connection.close()
 
@@ -83,8 +89,16 @@ class Demo:
         """The JSON of an answer; a body is sent by POST."""
         return json.loads(self.read(f"/api/v1/{path}", body))
 
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str = "") -> Answer:
+        """Status, headers and text of whatever is answered."""
+        headers = self.headers() | ({"Idempotency-Key": key} if key else {})
+        return self._answer(method, path, json.dumps(body).encode() if body is not None else None, headers)
+
     def read(self, path: str, body: Mapping[str, Any] | None = None) -> bytes:
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        headers = self.headers()
         if body is not None:
             headers["Idempotency-Key"] = uuid4().hex
         sent = json.dumps(body).encode() if body is not None else None

@@ -148,7 +148,12 @@ def test_the_notice_of_skipped_lines_names_every_line_that_is_not_drawn(page: Pa
     open_log(page, job)
     expect(page.locator("#L1")).to_be_visible()
     page.evaluate("window.held = []")
-    wait_until(lambda: page.wait_for_timeout(50) is None and len(held) > 1, "the server has gone on")
+
+    def gone_on() -> bool:
+        page.wait_for_timeout(50)
+        return len(held) > 1
+
+    wait_until(gone_on, "the server has gone on")
     page.evaluate("window.release()")
     expect(page.locator("#L20000")).to_be_in_viewport()
     notice = page.get_by_role("button", name=re.compile(r"lines skipped, show them$"))
