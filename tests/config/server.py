@@ -23,12 +23,13 @@ class Server:
     """A site in server mode, without its web: a database of its own, jobs as processes of this machine, a broker."""
 
     def __init__(self, folder: Path, redis_url: str) -> None:
+        self.folder, self.database = folder / "data", folder / "site.sqlite3"
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("BEAMTIME_", "DATABASE_"))}
         self.environment = kept | {
             "DJANGO_SETTINGS_MODULE": "portal.config.settings",
             "BEAMTIME_MODE": "server",
-            "BEAMTIME_DATA_DIR": str(folder / "data"),
-            "DATABASE_URL": f"sqlite:///{folder / 'site.sqlite3'}",
+            "BEAMTIME_DATA_DIR": str(self.folder),
+            "DATABASE_URL": f"sqlite:///{self.database}",
             "REDIS_URL": redis_url,
             "BEAMTIME_CLUSTER_BACKEND": "local",
             "BEAMTIME_ALLOW_LOCAL_BACKEND": "yes",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.config.server import ROOT, SUBMIT, Server
-from tests.config.test_demo import Demo, eventually
+from tests.config.terminal import Demo, copied, eventually
 from tests.support.metrics import scraped
 from tests.support.servers import free_port
 
@@ -32,8 +32,8 @@ def scrape(address: str, token: str = "") -> dict[str, float]:
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[Demo]:
-    demo = Demo(tmp_path / "data")
+def demo(tmp_path: Path, seeded: Path) -> Iterator[Demo]:
+    demo = Demo(copied(seeded, tmp_path / "data"))
     demo.environment["BEAMTIME_METRICS_TOKEN"] = TOKEN
     demo.start()
     yield demo

@@ -12,7 +12,7 @@ import redis
 from celery import Celery
 
 from tests.config.server import ROOT, SUBMIT, Server
-from tests.config.test_demo import eventually
+from tests.config.terminal import eventually
 from tests.support.servers import RedisServer
 
 
