@@ -38,14 +38,14 @@ class Terminal:
     """Where the lines go. On a real terminal they are made harmless; into a pipe they go as they are."""
 
     def __init__(self, wish: Wish, *, several: bool) -> None:
-        self._wish, self._several = wish, several
+        self._wish, self.several = wish, several
         self._harmless = sys.stdout.isatty()
 
     def line(self, stream: dict[str, Any], line: dict[str, Any]) -> None:
         text = line["text"]
         if self._wish.grep is not None and not self._wish.grep.search(plain(text)):
             return
-        head = f"{stream['index']} | " if self._several else ""
+        head = f"{stream['index']} | " if self.several else ""
         head += f"{line['n']:>8} " if self._wish.numbers else ""
         head += f"{line['t']} " if self._wish.times else ""
         sys.stdout.write(f"{head}{harmless(text) if self._harmless else text}\n")
@@ -65,7 +65,9 @@ class Reader:
         self._terminal = Terminal(wish, several=False)
         self._next: dict[str, int] = {}
         self._done: set[str] = set()
-        self._told: set[str] = set()
+        self._told: set[tuple[str, str]] = set()
+        # The attempt whose streams are being read.
+        self._attempt = 0
         self._away = 0
 
     def run(self) -> int:
@@ -77,9 +79,12 @@ class Reader:
             self._terminal = Terminal(self._wish, several=len(streams) > 1 or job["resources"]["runs"] > 1)
             news = sum([self._patiently(lambda stream=stream: self._read(stream)) for stream in streams])  # type: ignore[misc]
             sys.stdout.flush()
-            if job["state"] in OVER and all(stream["id"] in self._done for stream in streams):
+            # Once more: an older attempt may be read to its end now, and the newest have its turn.
+            if job["state"] in OVER and all(stream["id"] in self._done for stream in self._streams(job)):
                 return self._ended(job)
             if not self._wish.follow:
+                for stream in streams:
+                    self._patiently(lambda stream=stream: self._say_missing(stream))  # type: ignore[misc]
                 return 0
             pause = SOON if news else min(LATE, pause * 1.5)
             self._sleep(pause)
@@ -88,9 +93,15 @@ class Reader:
                 job, looked = self._patiently(lambda: self._portal.get(f"jobs/{self._job_id}/")), time.monotonic()
 
     def _streams(self, job: dict[str, Any]) -> list[dict[str, Any]]:
-        """The newest attempt's, or those of the attempt that is wished for."""
+        """The newest attempt's, or the wished one's; but what was begun of an older one comes first."""
         attempts = [stream["attempt"] for stream in job["streams"]]
         attempt = self._wish.attempt or max(attempts, default=0)
+        begun = [stream for stream in job["streams"] if stream["id"] in self._next and stream["id"] not in self._done]
+        if older := [stream for stream in begun if stream["attempt"] < attempt]:
+            return older
+        if self._attempt and attempt > self._attempt:
+            self._terminal.say(f"attempt {attempt} begins")
+        self._attempt = attempt
         chosen = [stream for stream in job["streams"] if stream["attempt"] == attempt]
         if self._wish.runs:
             chosen = [stream for stream in chosen if stream["index"] in self._wish.runs]
@@ -111,17 +122,19 @@ class Reader:
             self._next[key] = page["to"]
             count += len(page["lines"])
             if page["complete"]:
-                self._finish(key)
+                # Before it counts as done, so that a network that breaks right here hides nothing.
+                self._say_missing(stream)
+                self._done.add(key)
                 return count
             if not page["lines"]:
                 return count
 
-    def _finish(self, key: str) -> None:
-        self._done.add(key)
-        trouble = self._portal.get(f"streams/{key}/").get("trouble")
-        if trouble and trouble not in self._told:
-            self._told.add(trouble)
-            self._terminal.say(trouble)
+    def _say_missing(self, stream: dict[str, Any]) -> None:
+        """What is missing in it, once; of several streams with its run."""
+        trouble = self._portal.get(f"streams/{stream['id']}/").get("trouble")
+        if trouble and (stream["id"], trouble) not in self._told:
+            self._told.add((stream["id"], trouble))
+            self._terminal.say(f"run {stream['index']}: {trouble}" if self._terminal.several else trouble)
 
     def _first(self, stream: dict[str, Any]) -> int:
         """The number of the first line that is wished for."""

@@ -1,5 +1,6 @@
 """`beamtime logs`: a job's log in the terminal, each line once, whatever the network does."""
 
+import signal
 import subprocess
 import time
 from datetime import timedelta
@@ -116,6 +117,51 @@ def test_what_is_missing_is_said_beside_the_log(beamtime: Command, job: Job, str
     code, lines, said = outcome(beamtime("logs", str(job.pk)))
     assert (code, lines) == (0, ["one"])
     assert "The last lines may be missing" in said
+
+
+def test_what_is_missing_is_said_of_a_log_that_goes_on_and_of_each_run(
+    beamtime: Command, job: Job, stream: Stream
+) -> None:
+    other = factories.make_stream(job, pod_index=1)
+    for each in (stream, other):
+        write(each, 1, "one")
+        services.note_gap(stream_id=each.pk, before_line=2, cause=Cause.SKIPPED, lines=3)
+    said = outcome(beamtime("logs", str(job.pk)))[2]
+    assert [line.partition("3 lines")[0] for line in said.splitlines()] == ["beamtime: run 0: ", "beamtime: run 1: "]
+
+
+def test_a_network_that_breaks_at_the_end_hides_no_gap(
+    beamtime: Command, job: Job, stream: Stream, line: BreakingLine
+) -> None:
+    write(stream, 1, "one")
+    process = beamtime("logs", str(job.pk), "-f")
+    assert until_said(process, 1) == ["one"]
+    line.refused = f"GET /api/v1/streams/{stream.pk}/ ".encode()
+    services.note_gap(stream_id=stream.pk, before_line=2, cause=Cause.DELETED)
+    end(job, stream)
+    deadline = time.monotonic() + 30
+    while line.cuts < 2:
+        assert time.monotonic() < deadline, "the command did not ask what is missing"
+        time.sleep(0.05)
+    line.refused = None
+    assert "The last lines may be missing" in outcome(process)[2]
+
+
+def test_the_rest_of_an_attempt_is_read_before_the_next_one(beamtime: Command, job: Job, stream: Stream) -> None:
+    """The command was asleep while the first attempt died and the second began."""
+    write(stream, 1, "one")
+    process = beamtime("logs", str(job.pk), "-f")
+    assert until_said(process, 1) == ["one"]
+    process.send_signal(signal.SIGSTOP)
+    write(stream, 2, "RuntimeError: of the first attempt")
+    services.complete(stream_id=stream.pk)
+    second = factories.make_stream(job, attempt_number=2)
+    write(second, 1, "again")
+    end(job, second)
+    process.send_signal(signal.SIGCONT)
+    _code, lines, said = outcome(process)
+    assert lines == ["RuntimeError: of the first attempt", "again"]
+    assert "attempt 2 begins" in said
 
 
 def test_head_may_close_the_pipe(beamtime: Command, stream: Stream) -> None:

@@ -6,13 +6,15 @@ import threading
 
 
 class BreakingLine:
-    """Passes bytes on; while `after` is set, a connection is cut as soon as the portal has sent more than that."""
+    """Passes bytes on. While `after` is set, a connection is cut as soon as the portal has sent more than that; while
+    `refused` is, when a request contains it."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._server = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://127.0.0.1:{self._server.getsockname()[1]}"
         self.after: int | None = None
+        self.refused: bytes | None = None
         self.cuts = 0
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -32,9 +34,13 @@ class BreakingLine:
     def _pass_on(self, near: socket.socket, far: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := near.recv(65536):
+                if self.refused is not None and self.refused in data:
+                    self.cuts += 1
+                    break
                 far.sendall(data)
-        with contextlib.suppress(OSError):
-            far.shutdown(socket.SHUT_RDWR)
+        for each in (near, far):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
 
     def _give_back(self, far: socket.socket, near: socket.socket) -> None:
         sent = 0

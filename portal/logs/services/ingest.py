@@ -206,6 +206,9 @@ def hand_back(*, stream_id: UUID, fence: leases.Fence | None = None) -> None:
 
     Raises `leases.FencedOff`.
     """
+    with transaction.atomic():
+        # Before anything is numbered: a leader of the past must not do half of it.
+        leases.check(fence)
     finish(stream_id=stream_id)
     with transaction.atomic():
         leases.check(fence)
