@@ -16,9 +16,9 @@ from portal.clusters.policy import attempt_of_pod
 from portal.ingest import views
 from portal.jobs.models import Attempt, State
 from portal.logs import figures, selectors, services
-from portal.logs.models import Parcel, Source, Stream
+from portal.logs.models import Cause, Parcel, Source, Stream
 from portal.logs.services import ingest, waiting
-from portal.logs.specs import Record
+from portal.logs.specs import Loss, Record
 from portal.teams.models import Team, User
 from tests import factories
 from tests.support.metrics import counted
@@ -293,6 +293,22 @@ def test_a_stream_passes_from_the_follower_to_the_collector(client: Client, atte
     deliver(client, records[1:])
     number()
     assert text() == b"same\nsame\ntwo\nthree\n"
+
+
+def test_what_the_follower_has_declared_missing_is_not_put_behind_newer_lines(client: Client, attempt: Attempt) -> None:
+    """The node has it still, but its place in the log is taken: the gap stays, and so does the order."""
+    file = File(attempt)
+    records = file.write("one", "missed", "missed too", "four", "five")
+    deliver(client, records[:1])
+    stream = Stream.objects.get()
+    start = int(NOON.timestamp()) * 1_000_000_000
+    stored = [Record(start + 1000, b"one\n"), Record(start + 4000, b"four\n")]
+    gap = Loss(2, Cause.SKIPPED, after_ns=start + 1000, until_ns=start + 4000)
+    assert services.append(stream_id=stream.pk, first_line=1, records=stored, losses=[gap])
+    deliver(client, records[1:])
+    number()
+    assert text() == b"one\nfour\nfive\n"
+    assert [each.before_line for each in selectors.gaps_of(stream)] == [2]
 
 
 def test_foreign_and_strange_records_are_counted_and_harm_nothing(client: Client, attempt: Attempt) -> None:

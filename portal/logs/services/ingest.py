@@ -21,7 +21,7 @@ from portal.core.clock import now
 from portal.core.errors import Unavailable
 from portal.core.hints import nudge
 from portal.jobs.models import Attempt
-from portal.logs.models import Cause, Intake, Parcel, Source, Stream
+from portal.logs.models import Cause, Gap, Intake, Parcel, Source, Stream
 from portal.logs.policy.collected import SKEW_NS, Book, Seen, Taken
 from portal.logs.policy.parcels import open_lines_of, open_lines_to_json, spans_of, spans_to_json
 from portal.logs.services.append import append
@@ -144,7 +144,11 @@ def _stream_of(cluster: str, ref: ContainerRef) -> Stream | None:
 
 
 def _leave_out_stored(stream: Stream, taken: Taken, until_ns: int) -> None:
-    """Take out what the follower had stored before the collector took over, known by time and text."""
+    """Take out what the follower had stored before the collector took over, known by time and text.
+
+    And what it had declared missing between its lines: there is no number left for it there, and behind newer lines it
+    would be in the wrong place. The gap says so.
+    """
     if not any(record.time_ns <= until_ns + SKEW_NS for record in taken.records):
         return
     earliest = min(record.time_ns for record in taken.records)
@@ -154,6 +158,8 @@ def _leave_out_stored(stream: Stream, taken: Taken, until_ns: int) -> None:
             break
         if record.time_ns <= until_ns:
             stored[record] += 1
+    gaps = Gap.objects.filter(stream=stream, after_ns__isnull=False, until_ns__isnull=False)
+    missing = list(gaps.values_list("after_ns", "until_ns"))
     kept: list[Record] = []
     # How many lines are left before each position, for the holes.
     places = []
@@ -161,7 +167,7 @@ def _leave_out_stored(stream: Stream, taken: Taken, until_ns: int) -> None:
         places.append(len(kept))
         if stored[record] > 0:
             stored[record] -= 1
-        else:
+        elif record.time_ns > until_ns or not any(after <= record.time_ns <= until for after, until in missing):
             kept.append(record)
     places.append(len(kept))
     taken.records = kept
