@@ -242,7 +242,7 @@
   nameTimes(card);
   toggle("times", "off", (on) => box.classList.toggle("has-times", on));
   const wrap = toggle("wrap", "on", (on) => box.classList.toggle("is-nowrap", !on));
-  level.addEventListener("change", () => {
+  function levelChosen() {
     if (words.only && level.value === "all") {
       location.href = words.allUrl;
       return;
@@ -251,7 +251,8 @@
     asked.set("level", level.value);
     history.replaceState(history.state, "", `${location.pathname}?${asked}`);
     again();
-  });
+  }
+  level.addEventListener("change", levelChosen);
   pick?.addEventListener("change", again);
   follow.addEventListener("change", () => setFollow(follow.checked));
   box.addEventListener("wheel", (event) => event.deltaY < 0 && following && setFollow(false), { passive: true });
@@ -271,7 +272,9 @@
     event.preventDefault();
   });
   setFollow(true);
-  if (level.value !== "all") filled();
+  // The choice may have been changed before this script was there.
+  if (level.value !== words.level) levelChosen();
+  else if (level.value !== "all") filled();
   (function turn() {
     if (Beamtime.closed || cursor.complete) return;
     setTimeout(async () => {

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
+from playwright.sync_api import BrowserContext, Page, Route, WebSocketRoute, expect
 
 from tests.browser.demo import Demo, wait_until
 from tests.browser.test_log import NO_SOCKETS, open_log, rows, wait_for_lines
@@ -296,6 +296,20 @@ def test_one_log_alone_is_read_by_level_with_the_keyboard(page: Page, demo: Demo
     expect(page.locator("#L5")).to_be_visible()
     expect(page.locator(".bt-log-row:not(.bt-log-row--note)")).to_have_count(5)
     expect(level).to_have_value("all")
+
+
+def test_a_level_chosen_before_the_scripts_are_there_counts(page: Page, demo: Demo) -> None:
+    job = demo.script("echo WARN slow; echo ValueError: no")
+    demo.wait(job, "succeeded")
+    demo.stream(job)
+
+    def late(route: Route) -> None:
+        page.locator("[data-log-level]").select_option("error")
+        route.continue_()
+
+    page.route(re.compile(r"/log-merged[^/]*\.js"), late)
+    open_log(page, job, "?view=level&level=warning")
+    expect(page.locator(".bt-log-row .bt-log-text")).to_have_text(["ValueError: no"])
 
 
 def test_a_running_log_read_by_level_grows_and_says_when_it_has_none(page: Page, demo: Demo) -> None:
