@@ -1,11 +1,14 @@
 """`manage.py demo` as a person at a terminal meets it: real processes, from the first start to the last."""
 
 import signal
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from tests.config.terminal import PASSWORD, Demo, copied, eventually
 
@@ -105,9 +108,20 @@ def test_a_reset_forgets_everything_that_the_demo_made_and_nothing_else(demo: De
     assert [path.name for path in demo.folder.iterdir()] == ["mine.txt"]
 
 
-@pytest.mark.parametrize("port", ["0", "65536", "http", "-1"])
-def test_a_port_that_is_none_is_refused(tmp_path: Path, port: str) -> None:
-    refused = Demo(tmp_path / "var").manage("demo", f"--port={port}")
+def test_passwords_are_kept_so_that_guessing_is_dear(seeded: Path) -> None:
+    with closing(sqlite3.connect(seeded / "beamtime.sqlite3")) as database:
+        kept = [word for (word,) in database.execute("SELECT password FROM teams_user")]
+    assert [word.split("$")[0] for word in kept] == ["argon2"] * 5
+
+
+def test_a_port_that_is_none_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    refused = Demo(tmp_path / "var").manage("demo", "--port=http")
     assert refused.returncode != 0
     assert "is no port" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "http", "-1", "", "80.5"])
+def test_what_is_no_port(port: str) -> None:
+    with pytest.raises(CommandError, match="is no port"):
+        call_command("demo", f"--port={port}")
