@@ -26,7 +26,6 @@ def _own_folder(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     settings.BEAMTIME_DATA_DIR = tmp_path
     settings.BEAMTIME_DEMO_PASSWORD = ""
     settings.BEAMTIME_CLUSTER_BACKEND = "local"
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     monkeypatch.setattr(demo, "installed", tuple)
     forget_backends()
     yield
