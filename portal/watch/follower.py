@@ -88,6 +88,8 @@ class Follower:
         self._seen_to_end = self._read_again = False
         # The whole of the last file has been compared with what is stored.
         self._compared = False
+        # A collector has delivered all of it, and nobody can read it in the cluster any more.
+        self._delivered = False
         # It was asked whether files had gone before line 1.
         self._judged = started_at is None
 
@@ -119,19 +121,20 @@ class Follower:
                 await self._pause()
         return False
 
-    async def _stand_by(self, stream: Stream) -> None:
-        """While a collector delivers this log, which needs no place and no connection."""
+    async def _stand_by(self, stream: Stream) -> bool:
+        """While a collector delivers this log, which needs no place and no connection; see `standby`."""
 
         async def last_time(since_ns: int | None) -> int | None:
             return await standby.last_time(self._backend, self.ref, since_ns=since_ns)
 
-        await standby.until_delivered(
+        return await standby.until_delivered(
             stream_id=stream.pk,
             ended=self.ended,
             stop=self._stop,
             last_time=last_time,
             desk=self._desk,
             fence=self._fence,
+            clock=self._clock,
         )
 
     async def _turn(self) -> _Next:
@@ -149,7 +152,7 @@ class Follower:
             return _Next.DONE
         if stream.source == Source.COLLECTOR:
             with tally.being("standing_by"):
-                await self._stand_by(stream)
+                self._delivered = await self._stand_by(stream)
             return _Next.AT_ONCE
         async with self._slots:
             # Others may have had the places for a while.
@@ -163,7 +166,7 @@ class Follower:
             except LogGone as error:
                 if error.passing and not self.gone:
                     raise
-                await self._complete(stream, missing=None if read_again else Cause.DELETED)
+                await self._complete(stream, missing=None if read_again or self._delivered else Cause.DELETED)
                 return _Next.DONE
         self._connections.left(closed=closed, ended=self.ended.is_set() or self.deleting.is_set())
         if added:

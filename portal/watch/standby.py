@@ -1,6 +1,7 @@
 """A log that a collector on the node delivers: the follower reads nothing and sees to it that it comes to its end."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from uuid import UUID
@@ -15,6 +16,9 @@ from portal.watch.desk import Desk
 # Seconds between two looks; of silence after which the end is looked for; and after which a collector counts as gone,
 # of a pod that can still be read and of one that cannot.
 LOOK, QUIET, SILENT, GONE = 1.0, 2.0, 60.0, 30.0
+# What a collector has read so much later than the end, in whatever log, it has read after all of this one: it looks at
+# all files several times a second. Enough for two clocks that differ a little.
+BEYOND_NS = 5 * NANO
 
 # Time of the last record that the cluster has of the log, in nanoseconds, given that of the last line. 0 if its file is
 # empty, because one before it was full: that is no end to be reached. None if it can no longer be read.
@@ -22,24 +26,40 @@ LastTime = Callable[[int | None], Awaitable[int | None]]
 
 
 async def until_delivered(
-    *, stream_id: UUID, ended: asyncio.Event, stop: asyncio.Event, last_time: LastTime, desk: Desk, fence: Fence | None
-) -> None:
-    """Return on `stop`, or when the collector has delivered all or has gone, with the stream handed back."""
+    *,
+    stream_id: UUID,
+    ended: asyncio.Event,
+    stop: asyncio.Event,
+    last_time: LastTime,
+    desk: Desk,
+    fence: Fence | None,
+    clock: Callable[[], int] = time.time_ns,
+) -> bool:
+    """Return on `stop`, or when the collector has delivered all or has gone, with the stream handed back.
+
+    True if the log can no longer be read in the cluster, and all of it is evidently here.
+    """
     loop = asyncio.get_running_loop()
+    ended_ns = 0
     seen, heard = await desk.call(ingest.progress, stream_id=stream_id), loop.time()
     while not stop.is_set():
         await asyncio.sleep(LOOK)
         now = await desk.call(ingest.progress, stream_id=stream_id)
-        if now != seen:
+        if now.of_this_log != seen.of_this_log:
             seen, heard = now, loop.time()
         silence = loop.time() - heard
-        if not ended.is_set() or silence < QUIET:
+        if not ended.is_set():
+            continue
+        ended_ns = ended_ns or clock()
+        if silence < QUIET:
             continue
         last_ns = await last_time(now.last_time_ns)
         whole = last_ns and not now.waiting and now.last_time_ns is not None and now.last_time_ns >= last_ns
-        if whole or silence >= (SILENT if last_ns is not None else GONE):
+        beyond = last_ns is None and not now.waiting and now.read_ns >= ended_ns + BEYOND_NS
+        if whole or beyond or silence >= (SILENT if last_ns is not None else GONE):
             await desk.call(ingest.hand_back, stream_id=stream_id, fence=fence)
-            return
+            return beyond
+    return False
 
 
 async def last_time(backend: Backend, ref: ContainerRef, *, since_ns: int | None) -> int | None:

@@ -1,7 +1,10 @@
 """A log that a collector delivers: the follower stands by, and sees to it that the log comes to its end."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
 
 import pytest
 import pytest_asyncio
@@ -17,11 +20,16 @@ from portal.watch import standby
 from portal.watch.desk import Desk
 from portal.watch.follower import Follower
 from portal.watch.slots import Slots
+from tests.support.troubles import trouble_of
 from tests.watch.cluster import NOON_NS, FakeCluster
 from tests.watch.conftest import until
+from tests.watch.kubelet import SECOND
 from tests.watch.test_follow import REF, finished, stored
 
 pytestmark = pytest.mark.asyncio
+
+# The process of the collector.
+SENDER = "started-at-noon"
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +67,7 @@ def deliver(job: Job, texts: list[bytes], *, offset: int = 0) -> None:
     for text in texts:
         records.append(Seen(NOON_NS + offset, offset, offset + 100, "stdout", True, text))
         offset += 100
-    keep(stream.pk, records)
+    keep(stream.pk, records, sender=SENDER)
     ingest.number(stream_id=stream.pk, hurry=True)
 
 
@@ -122,14 +130,44 @@ async def test_a_file_that_was_full_right_before_the_end_is_waited_for(
 
 
 async def test_of_a_pod_that_has_gone_what_was_delivered_is_the_log(cluster: FakeCluster, job: Job, desk: Desk) -> None:
+    """Whether that is all nobody can know, as long as the collector says nothing else."""
     await deliver(job, [b"one", b"two"])
+    standing = gone(cluster, job, desk)
+    assert await finished(standing)
+    text, stream = await stored()
+    assert (text, stream.completed_at is not None) == (b"one\ntwo\n", True)
+    assert "The last lines may be missing" in await trouble_of(stream)
+
+
+async def test_a_collector_that_has_read_on_behind_the_end_of_a_pod_that_has_gone_has_delivered_all_of_it(
+    cluster: FakeCluster, job: Job, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standby, "GONE", 60.0)
+    await deliver(job, [b"one", b"two"])
+    standing = gone(cluster, job, desk)
+    running = asyncio.create_task(finished(standing))
+    # Something of another pod, which the same process has read a while after that.
+    ref = replace(REF, pod=f"{REF.pod}-other", pod_uid="uid-other")
+    seen = {ref: [Seen(NOON_NS, 0, 100, "stdout", True, b"elsewhere")]}
+    accept = partial(ingest.accept, cluster="default", delivery=seen, sender=SENDER)
+
+    async def whole() -> bool:
+        await sync_to_async(accept)(read_ns={ref: time.time_ns() + 10 * SECOND})
+        return running.done()
+
+    await until(whole)
+    assert await running
+    text, stream = await stored()
+    assert (text, await trouble_of(stream)) == (b"one\ntwo\n", "")
+
+
+def gone(cluster: FakeCluster, job: Job, desk: Desk) -> Follower:
+    """The follower of a log that nobody can read in the cluster any more."""
     cluster.log(REF).gone = True
     standing = follower(cluster, job, desk)
     standing.ended.set()
     standing.gone = True
-    assert await finished(standing)
-    text, stream = await stored()
-    assert (text, stream.completed_at is not None) == (b"one\ntwo\n", True)
+    return standing
 
 
 async def test_a_stream_that_a_collector_takes_over_is_left_to_it(cluster: FakeCluster, job: Job, desk: Desk) -> None:

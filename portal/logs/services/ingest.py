@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from django.core.cache import cache
 from django.db import transaction
 from django.db.models import Sum
 from django.db.models.functions import Length
@@ -33,6 +34,8 @@ from portal.logs.store import store
 
 # Bytes of a stream's parcels beyond which its collector is asked to wait.
 MOST_WAITING = 256 * 1024 * 1024
+# How far a collector has read, in the cache, by the name of its process.
+_READ, _READ_SECONDS = "collector-read:{}", 3600
 # Portions of one stream in a row, before the next one has its turn.
 _IN_A_ROW = 64
 # Between two looks of which the first was in vain.
@@ -67,7 +70,15 @@ def accept(
         for key, (records, moment) in streams.items():
             keep(key, records, read_ns=moment, sender=sender)
             nudge("logs.number", str(key))
+    _remember_reading(sender, max((read_ns or {}).values(), default=0))
     return strange
+
+
+def _remember_reading(sender: str, read_ns: int) -> None:
+    """How far a process of a collector has read, in whatever log. Lost with the cache, it is only not known."""
+    key = _READ.format(sender)
+    if sender and read_ns > cache.get(key, 0):
+        cache.set(key, read_ns, _READ_SECONDS)
 
 
 def number(*, stream_id: UUID, hurry: bool = False) -> int:
@@ -158,8 +169,8 @@ def _leave_out_stored(stream: Stream, taken: Taken, until_ns: int) -> None:
             break
         if record.time_ns <= until_ns:
             stored[record] += 1
-    gaps = Gap.objects.filter(stream=stream, after_ns__isnull=False, until_ns__isnull=False)
-    missing = list(gaps.values_list("after_ns", "until_ns"))
+    bounds = Gap.objects.filter(stream=stream).values_list("after_ns", "until_ns")
+    missing = [(begin, end) for begin, end in bounds if begin is not None and end is not None]
     kept: list[Record] = []
     # How many lines are left before each position, for the holes.
     places = []
@@ -167,7 +178,7 @@ def _leave_out_stored(stream: Stream, taken: Taken, until_ns: int) -> None:
         places.append(len(kept))
         if stored[record] > 0:
             stored[record] -= 1
-        elif record.time_ns > until_ns or not any(after <= record.time_ns <= until for after, until in missing):
+        elif record.time_ns > until_ns or not any(begin <= record.time_ns <= end for begin, end in missing):
             kept.append(record)
     places.append(len(kept))
     taken.records = kept
@@ -194,17 +205,30 @@ def _store(stream: Stream, taken: Taken) -> int:
 
 
 class Progress(NamedTuple):
-    """How far a collector has come with a stream. `waiting`: parcels whose records have no number yet."""
+    """How far a collector has come with a stream. `waiting`: parcels whose records have no number yet.
+
+    `read_ns`: the process that has sent of it last has read, in any log, up to this moment of the node's clock, and has
+    delivered all of that; 0: not known.
+    """
 
     next_line: int
     last_time_ns: int | None
     waiting: int
+    read_ns: int
+
+    @property
+    def of_this_log(self) -> tuple[int, int | None, int]:
+        """Changes only with what has come of this log."""
+        return self.next_line, self.last_time_ns, self.waiting
 
 
 def progress(*, stream_id: UUID) -> Progress:
-    """Two queries."""
-    next_line, last_ns = Stream.objects.values_list("next_line", "last_time_ns").get(pk=stream_id)
-    return Progress(next_line, last_ns, Parcel.objects.filter(stream=stream_id).count())
+    """Two queries, and the cache."""
+    row = Stream.objects.values_list("next_line", "last_time_ns", "intake__sender").get(pk=stream_id)
+    next_line, last_ns, sender = row
+    # Asked before what waits is counted: what was delivered until then is among it.
+    read_ns = cache.get(_READ.format(sender), 0) if sender else 0
+    return Progress(next_line, last_ns, Parcel.objects.filter(stream=stream_id).count(), read_ns)
 
 
 def hand_back(*, stream_id: UUID, fence: leases.Fence | None = None) -> None:
