@@ -10,7 +10,9 @@ from threading import Event, Semaphore
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.test import Client
+from redis import RedisError
 
 from portal.clusters.policy import attempt_of_pod
 from portal.ingest import views
@@ -257,6 +259,22 @@ def test_no_fault_of_the_portal_makes_a_collector_give_a_delivery_up(
     monkeypatch.setattr(ingest, "accept", fail)
     answer = deliver(client, File(attempt).write("one"))
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+
+
+def test_a_delivery_is_kept_while_the_cache_is_away(
+    client: Client, attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when Redis is: what it would have remembered is only not known."""
+    for verb in ("get", "set"):
+        monkeypatch.setattr(cache, verb, unreachable)
+    assert deliver(client, File(attempt).write("one")).status_code == 200
+    number()
+    assert text() == b"one\n"
+    assert ingest.progress(stream_id=Stream.objects.get().pk).read_ns == 0
+
+
+def unreachable(*_given: Any) -> Any:
+    raise RedisError("connection refused")
 
 
 def test_bytes_that_never_come_are_a_gap(client: Client, attempt: Attempt) -> None:

@@ -6,6 +6,7 @@ moves records from parcels into the stream, in one transaction, under the lock o
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
@@ -14,6 +15,7 @@ from django.core.cache import cache
 from django.db import transaction
 from django.db.models import Sum
 from django.db.models.functions import Length
+from redis import RedisError
 
 from portal.clusters.policy import attempt_of_pod
 from portal.clusters.specs import ContainerRef
@@ -75,10 +77,17 @@ def accept(
 
 
 def _remember_reading(sender: str, read_ns: int) -> None:
-    """How far a process of a collector has read, in whatever log. Lost with the cache, it is only not known."""
-    key = _READ.format(sender)
-    if sender and read_ns > cache.get(key, 0):
-        cache.set(key, read_ns, _READ_SECONDS)
+    """How far a process of a collector has read, in whatever log. Without the cache, it is only not known."""
+    if sender and read_ns > _has_read(sender):
+        with suppress(RedisError):
+            cache.set(_READ.format(sender), read_ns, _READ_SECONDS)
+
+
+def _has_read(sender: str) -> int:
+    """0 if it is not known."""
+    with suppress(RedisError):
+        return int(cache.get(_READ.format(sender), 0))
+    return 0
 
 
 def number(*, stream_id: UUID, hurry: bool = False) -> int:
@@ -227,7 +236,7 @@ def progress(*, stream_id: UUID) -> Progress:
     row = Stream.objects.values_list("next_line", "last_time_ns", "intake__sender").get(pk=stream_id)
     next_line, last_ns, sender = row
     # Asked before what waits is counted: what was delivered until then is among it.
-    read_ns = cache.get(_READ.format(sender), 0) if sender else 0
+    read_ns = _has_read(sender) if sender else 0
     return Progress(next_line, last_ns, Parcel.objects.filter(stream=stream_id).count(), read_ns)
 
 
