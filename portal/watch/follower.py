@@ -125,7 +125,9 @@ class Follower:
         """While a collector delivers this log, which needs no place and no connection; see `standby`."""
 
         async def last_time(since_ns: int | None) -> int | None:
-            return await standby.last_time(self._backend, self.ref, since_ns=since_ns)
+            # A connection like any other, if a short one.
+            async with self._slots:
+                return await standby.last_time(self._backend, self.ref, since_ns=since_ns)
 
         return await standby.until_delivered(
             stream_id=stream.pk,
