@@ -67,14 +67,18 @@ LOG_REPEATS = _counter(
     "beamtime_log_repeats_total",
     "Times that the log endpoint began a file anew on an open connection, as after a rotation.",
 )
-LOG_LINES = _counter("beamtime_log_stored_lines_total", "Lines of logs that followers have stored.")
-LOG_BYTES = _counter("beamtime_log_stored_bytes_total", "Bytes of logs that followers have stored.")
+_SOURCES = ("follower", "collector")
+LOG_LINES = _counter("beamtime_log_stored_lines_total", "Lines of logs that were stored.", "source", _SOURCES)
+LOG_BYTES = _counter("beamtime_log_stored_bytes_total", "Bytes of logs that were stored.", "source", _SOURCES)
 LOG_LAG = Histogram(
     "beamtime_log_lag_seconds",
     "Age of the newest line at the moment when it was stored, for each storing.",
+    ["source"],
     buckets=(0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3600),
     registry=REGISTRY,
 )
+for _source in _SOURCES:
+    LOG_LAG.labels(_source)
 LOG_DAMAGED = _counter("beamtime_log_damaged_reads_total", "Reads that met a stored copy of a log that is damaged.")
 OBJECT_STORE_FAULTS = _counter(
     "beamtime_object_store_faults_total", "Requests to the object store of logs that failed."

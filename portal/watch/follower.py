@@ -16,13 +16,13 @@ from portal.clusters.specs import ClusterError, ContainerRef, LineBroken, LogGon
 from portal.core.leases import Fence, FencedOff
 from portal.logs import services
 from portal.logs.models import Cause, Source, Stream
-from portal.logs.policy.stamps import stamp
+from portal.logs.policy.stamps import NANO, stamp
 from portal.watch import history, standby, tally
 from portal.watch.desk import DATABASE_DOWN, Backoff, Desk, wait_for, wait_for_any
 from portal.watch.inlet import Inlet
 from portal.watch.overlap import Stored
-from portal.watch.reading import COMPARED_BYTES, Reading
-from portal.watch.seams import FILE_BYTES, NANO, Beginning, Jump, Seams
+from portal.watch.reading import COMPARED_BYTES, Reading, Stale
+from portal.watch.seams import Beginning, Jump, Seams
 from portal.watch.slots import Slots
 
 logger = logging.getLogger(__name__)
@@ -66,8 +66,8 @@ class Follower:
         slots: Slots,
         fence: Fence | None,
         stop: asyncio.Event,
+        file_bytes: int,
         started_at: datetime | None = None,
-        file_bytes: int = FILE_BYTES,
         look_every: float = LOOK_EVERY,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -103,7 +103,7 @@ class Follower:
             except IntegrityError:
                 logger.warning("watch: pod %s names job %s, which does not exist here", self.ref.pod, self._job_id)
                 return True
-            except tally.Stale:
+            except Stale:
                 logger.info("watch: somebody else wrote to the log of %s; reading on from there", self.ref.pod)
                 then = _Next.AFTER_A_PAUSE
             except (ClusterError, *DATABASE_DOWN) as error:

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from portal.logs import selectors
+from portal.logs.policy.stamps import NANO
 from portal.logs.specs import Batch, Record
 from portal.watch.overlap import Stored, key_of
 
 # Two pipes of one container are stamped apart: a record that is a little late must not fall before the resumption.
-SLACK_NS = 1_000_000_000
+SLACK_NS = NANO
 _FIRST = 5000
 
 

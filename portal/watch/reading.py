@@ -12,7 +12,7 @@ from portal.core.leases import Fence
 from portal.logs import services
 from portal.logs.models import Cause, Stream
 from portal.logs.specs import Batch, Loss, Taken
-from portal.watch import history, tally
+from portal.watch import history
 from portal.watch.desk import DATABASE_DOWN, Backoff, Desk
 from portal.watch.overlap import Overlap, Stored
 from portal.watch.records import Parser
@@ -34,6 +34,10 @@ _CLOCK_SET_BACK = 1000
 
 # Asks where the present file begins. None: this backend has one file for ever; False: it could not be learnt.
 Look = Callable[[], Awaitable[bool | None]]
+
+
+class Stale(Exception):
+    """The stream's cursor is not where this reader left it: somebody else wrote to it."""
 
 
 class Reading:
@@ -121,7 +125,7 @@ class Reading:
         self.due = asyncio.get_running_loop().time()
 
     async def store(self, *, last: bool = False) -> None:
-        """Store what is there; waits for a database that is down. Raises `tally.Stale`, `FencedOff`.
+        """Store what is there; waits for a database that is down. Raises `Stale`, `FencedOff`.
 
         `last`: nothing more will be taken.
         """
@@ -303,12 +307,11 @@ class Reading:
                 logger.warning("watch: lines wait for the database (%s)", error)
                 await asyncio.sleep(backoff.pause())
         if not taken:
-            raise tally.Stale
+            raise Stale
         self._seams.told(jumps)
         if taken is Taken.STORED:
             self._next_line += len(batch)
             self.added += len(batch)
-            tally.stored(batch, size=self._size, now_ns=self._clock())
         self._times, self._texts, self._size = array("q"), [], 0
 
 

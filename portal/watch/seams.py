@@ -16,9 +16,9 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import pairwise
 
+from portal.logs.policy.stamps import NANO
 from portal.logs.specs import Batch, Record
 
-NANO = 1_000_000_000
 # A pause between two records that is shorter hides no file.
 JUMP_NS = NANO // 4
 # A file is the present one from one look of the kubelet to the next, never less than this
@@ -27,9 +27,8 @@ JUMP_NS = NANO // 4
 _LOOKS_NS = 3 * NANO
 # So much of a log, by its times, tells how fast it is.
 _MUCH_NS = 10 * NANO
-# Bytes: containerLogMaxSize as Kubernetes has it by default; and what a record has in a file beside its text (time,
-# pipe, flag).
-FILE_BYTES, _HEAD_BYTES = 10 * 1024 * 1024, 40
+# Bytes that a record has in a file beside its text: time, pipe, flag.
+_HEAD_BYTES = 40
 # A record that arrived this soon after it was written was sent by a reader that kept up.
 PROMPT_NS = NANO // 2
 # The node's clock may be this much behind ours.
@@ -93,7 +92,7 @@ class Seams:
     `file_bytes`: the size at which the kubelet begins a new file.
     """
 
-    def __init__(self, file_bytes: int = FILE_BYTES) -> None:
+    def __init__(self, file_bytes: int) -> None:
         self.file_bytes = file_bytes
         # (first record of a file, time until which it was certainly the present one)
         self._files: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)

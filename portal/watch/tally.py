@@ -1,32 +1,17 @@
-"""What followers count of their connections: how many there are, why they were opened again, what came through."""
+"""What followers count of their connections: how many there are, and why they were opened again."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from portal.clusters.specs import ClusterError, LineBroken, LogGone
 from portal.core import metrics
-from portal.logs.specs import Batch
 from portal.watch.desk import DATABASE_DOWN
-
-_NANO = 1_000_000_000
-
-
-class Stale(Exception):
-    """The stream's cursor is not where this reader left it: somebody else wrote to it."""
+from portal.watch.reading import Stale
 
 
 def being(state: str) -> AbstractContextManager[object]:
     """One follower more that is reading, waiting, pausing or standing_by, as long as this lasts."""
     return metrics.LOG_FOLLOWERS.labels(state).track_inprogress()
-
-
-def stored(batch: Batch, *, size: int, now_ns: int) -> None:
-    """Lines of so many bytes have just been stored."""
-    metrics.LOG_LINES.inc(len(batch))
-    metrics.LOG_BYTES.inc(size)
-    if len(batch):
-        # Two clocks are compared: a node's that is ahead must not give ages below nothing.
-        metrics.LOG_LAG.observe(max(0, now_ns - batch.times[-1]) / _NANO)
 
 
 class Connections:

@@ -51,9 +51,9 @@ def test_the_embedded_process_tells_of_everything_in_one_answer(demo: Demo) -> N
     assert found["beamtime_jobs_submitted_total"] == 1
     assert found["beamtime_job_dispatch_seconds_count"] == 1
     assert found['beamtime_jobs_ended_total{state="failed"}'] == 1
-    assert found["beamtime_log_stored_lines_total"] == 2
-    assert found["beamtime_log_stored_bytes_total"] == len("one\ntwo\n")
-    assert found["beamtime_log_lag_seconds_count"] >= 1
+    assert found['beamtime_log_stored_lines_total{source="follower"}'] == 2
+    assert found['beamtime_log_stored_bytes_total{source="follower"}'] == len("one\ntwo\n")
+    assert found['beamtime_log_lag_seconds_count{source="follower"}'] >= 1
     assert found["beamtime_watch_leading"] == 1
     assert found["beamtime_watch_lease_seconds"] > 0
     assert found["beamtime_dispatch_due"] == 0

@@ -15,6 +15,8 @@ from django.test import Client
 from redis import RedisError
 
 from portal.clusters.policy import attempt_of_pod
+from portal.core import leases
+from portal.core.clock import now
 from portal.ingest import views
 from portal.jobs.models import Attempt, State
 from portal.logs import figures, selectors, services
@@ -479,3 +481,32 @@ def test_the_operator_sees_what_was_delivered_and_how_it_was_answered(client: Cl
     assert figures.parcels_waiting() == 1
     number()
     assert figures.parcels_waiting() == 0
+
+
+def test_the_operator_sees_how_much_of_what_collectors_deliver_is_stored_and_how_late(
+    client: Client, attempt: Attempt, django_capture_on_commit_callbacks: Any
+) -> None:
+    names = [f"beamtime_log_{name}" for name in ("stored_lines_total", "stored_bytes_total", "lag_seconds_sum")]
+    before = [counted(name, source="collector") for name in names]
+    deliver(client, File(attempt, starts=now() - timedelta(hours=1)).write("one", "twenty"))
+    with django_capture_on_commit_callbacks(execute=True):
+        number()
+    lines, size, late = (counted(name, source="collector") - was for name, was in zip(names, before, strict=True))
+    assert (lines, size) == (2, len("one\ntwenty\n"))
+    assert 3600 <= late < 3700
+
+
+def test_a_leader_of_the_past_hands_no_log_back_and_numbers_nothing_of_it(client: Client, attempt: Attempt) -> None:
+    old = leases.take(name="watch:default", holder="old", ttl=timedelta(seconds=30))
+    leases.release(name="watch:default", holder="old")
+    leases.take(name="watch:default", holder="new", ttl=timedelta(seconds=30))
+    file = File(attempt)
+    deliver(client, file.write("one"))
+    number()
+    file.write("never delivered")
+    deliver(client, file.write("two"))
+    stream = Stream.objects.get()
+    with pytest.raises(leases.FencedOff):
+        ingest.hand_back(stream_id=stream.pk, fence=old)
+    stream.refresh_from_db()
+    assert (stream.source, stream.next_line, Parcel.objects.count()) == (Source.COLLECTOR, 2, 1)

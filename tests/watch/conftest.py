@@ -15,6 +15,9 @@ from portal.teams.models import Membership, Role, Team
 from tests import factories
 from tests.watch.cluster import FakeCluster
 
+# As Kubernetes has it by default (containerLogMaxSize).
+FILE_BYTES = 10 * 1024 * 1024
+
 
 @pytest.fixture
 def cluster() -> FakeCluster:

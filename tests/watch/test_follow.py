@@ -20,7 +20,7 @@ from portal.watch.follower import Follower
 from portal.watch.slots import Slots
 from tests.support.troubles import trouble_of
 from tests.watch.cluster import NOON_NS, FakeCluster
-from tests.watch.conftest import until
+from tests.watch.conftest import FILE_BYTES, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -59,6 +59,7 @@ def follow(
         slots=slots or Slots(10),
         fence=fence,
         stop=asyncio.Event(),
+        file_bytes=FILE_BYTES,
     )
 
 
@@ -307,6 +308,7 @@ async def test_a_pod_of_a_job_that_does_not_exist_is_left_alone(cluster: FakeClu
         slots=Slots(1),
         fence=None,
         stop=asyncio.Event(),
+        file_bytes=FILE_BYTES,
     )
     assert await finished(follower)
     assert not await Stream.objects.aexists()

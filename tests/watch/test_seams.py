@@ -2,8 +2,10 @@
 
 import pytest
 
+from portal.logs.policy.stamps import NANO
 from portal.logs.specs import Batch, Record
-from portal.watch.seams import JUMP_NS, NANO, Jump, Recent, Seams, jumps_in
+from portal.watch.seams import JUMP_NS, Jump, Recent, Seams, jumps_in
+from tests.watch.conftest import FILE_BYTES
 
 START = 1_000 * NANO
 
@@ -26,7 +28,7 @@ def test_only_a_long_pause_is_looked_at() -> None:
 
 
 def test_a_pause_within_the_present_file_hides_nothing() -> None:
-    seams = Seams()
+    seams = Seams(FILE_BYTES)
     looked(seams, 10, 30)
     assert seams.innocent(jump(10, 20))
     # The last second before the look is not relied on, because the node's clock may be behind.
@@ -35,7 +37,7 @@ def test_a_pause_within_the_present_file_hides_nothing() -> None:
 
 
 def test_a_file_that_began_in_a_pause_was_left_out_however_late_that_is_learnt() -> None:
-    seams = Seams()
+    seams = Seams(FILE_BYTES)
     hidden = jump(10, 20)
     seams.passed(hidden)
     seams.passed(jump(20, 25))
@@ -49,14 +51,14 @@ def test_a_file_that_began_in_a_pause_was_left_out_however_late_that_is_learnt()
 
 
 def test_lateness_is_told_by_the_promptest_record_where_the_clocks_differ() -> None:
-    seams = Seams()
+    seams = Seams(FILE_BYTES)
     # The node is five seconds ahead: what seems to come before it was written comes at once.
     assert seams.arrived(START + 5 * NANO, START) == 0
     assert seams.arrived(START + 5 * NANO, START + 2 * NANO) == 2 * NANO
 
 
 def test_a_node_whose_clock_is_somewhat_behind_is_not_always_late() -> None:
-    seams = Seams()
+    seams = Seams(FILE_BYTES)
     assert seams.arrived(START, START + NANO * 8 // 10) == 0
     assert seams.arrived(START + NANO, START + NANO * 18 // 10) == 0
     assert seams.arrived(START + 2 * NANO, START + NANO * 48 // 10) == 2 * NANO

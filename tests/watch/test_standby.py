@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
+from uuid import UUID
 
 import pytest
 import pytest_asyncio
@@ -22,7 +23,7 @@ from portal.watch.follower import Follower
 from portal.watch.slots import Slots
 from tests.support.troubles import trouble_of
 from tests.watch.cluster import NOON_NS, FakeCluster
-from tests.watch.conftest import until
+from tests.watch.conftest import FILE_BYTES, true, until
 from tests.watch.kubelet import SECOND
 from tests.watch.test_follow import REF, finished, stored
 
@@ -36,6 +37,20 @@ SENDER = "started-at-noon"
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in (("LOOK", 0.02), ("QUIET", 0.1), ("SILENT", 1.5), ("GONE", 0.5)):
         monkeypatch.setattr(standby, name, seconds)
+
+
+@pytest.fixture
+def looks_at_collector(monkeypatch: pytest.MonkeyPatch) -> list[ingest.Progress]:
+    """What was found each time that somebody looked how far the collector has come."""
+    found: list[ingest.Progress] = []
+    look = ingest.progress
+
+    def noted(*, stream_id: UUID) -> ingest.Progress:
+        found.append(look(stream_id=stream_id))
+        return found[-1]
+
+    monkeypatch.setattr(ingest, "progress", noted)
+    return found
 
 
 @pytest_asyncio.fixture
@@ -56,6 +71,7 @@ def follower(cluster: FakeCluster, job: Job, desk: Desk) -> Follower:
         slots=Slots(10),
         fence=None,
         stop=asyncio.Event(),
+        file_bytes=FILE_BYTES,
     )
 
 
@@ -77,19 +93,19 @@ def write(cluster: FakeCluster, texts: list[bytes]) -> None:
 
 
 async def test_nothing_is_read_while_a_collector_delivers_and_the_end_is_compared(
-    cluster: FakeCluster, job: Job, desk: Desk
+    cluster: FakeCluster, job: Job, desk: Desk, looks_at_collector: list[ingest.Progress]
 ) -> None:
     texts = [b"one", b"two", b"three"]
     await deliver(job, texts[:2])
     standing = follower(cluster, job, desk)
     running = asyncio.create_task(finished(standing))
-    await asyncio.sleep(0.2)
+    await until(lambda: true(len(looks_at_collector) >= 4))
     assert cluster.log(REF).opened == 0
     write(cluster, texts)
     cluster.log(REF).close()
     standing.ended.set()
-    await asyncio.sleep(0.3)
     # The cluster has a line that was not delivered yet.
+    await until(lambda: true(cluster.log(REF).opened >= 2))
     assert not running.done()
     await deliver(job, texts[2:], offset=200)
     assert await running
@@ -121,7 +137,7 @@ async def test_a_file_that_was_full_right_before_the_end_is_waited_for(
     standing = follower(cluster, job, desk)
     standing.ended.set()
     running = asyncio.create_task(finished(standing))
-    await asyncio.sleep(0.5)
+    await until(lambda: true(cluster.log(REF).opened >= 3))
     assert not running.done()
     await deliver(job, texts[2:], offset=200)
     assert await running

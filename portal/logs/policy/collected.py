@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from portal.logs.policy.lines import LINE_BYTES, cut, pieces
-from portal.logs.policy.stamps import stamp
+from portal.logs.policy.stamps import NANO, stamp
 from portal.logs.specs import Record
 
 # How far apart two pipes of a container may be stamped.
-SKEW_NS = 1_000_000_000
+SKEW_NS = NANO
 # And how far they mostly are.
 JITTER_NS = 20_000_000
 # A span is ended after so many bytes, so that its times are close together: a record of the next file, which begins at

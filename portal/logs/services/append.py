@@ -1,14 +1,17 @@
 """Lines into a stream, behind the last."""
 
 from collections.abc import Sequence
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
 
-from portal.core import bus, leases
+from portal.core import bus, leases, metrics
+from portal.core.clock import now
 from portal.logs.models import Source, Stream
 from portal.logs.policy import display_text, is_record
+from portal.logs.policy.stamps import NANO
 from portal.logs.services.gaps import note_losses
 from portal.logs.services.quota import is_full, leave_out, note_size
 from portal.logs.specs import Batch, Loss, Record, Taken
@@ -63,7 +66,15 @@ def append(
         note_losses(stream_id, losses)
         note_size(stream_id, before=end - size, after=end)
         bus.announce(f"stream:{stream_id}", next_line=first_line + len(batch))
+        transaction.on_commit(partial(_count, source, len(batch), size, batch.times[-1]), robust=True)
     return Taken.STORED
+
+
+def _count(source: Source, lines: int, size: int, newest_ns: int) -> None:
+    metrics.LOG_LINES.labels(source.value).inc(lines)
+    metrics.LOG_BYTES.labels(source.value).inc(size)
+    # Two clocks are compared: a node's that is ahead must not give ages below nothing.
+    metrics.LOG_LAG.labels(source.value).observe(max(0.0, now().timestamp() - newest_ns / NANO))
 
 
 def set_open_text(*, stream_id: UUID, next_line: int, text: str, fence: leases.Fence | None = None) -> bool:

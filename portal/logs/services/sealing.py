@@ -25,6 +25,7 @@ from portal.core.errors import Unavailable
 from portal.logs.damage import note as note_damage
 from portal.logs.models import Chunk, Segment, Stream
 from portal.logs.policy import CHUNK_LINES
+from portal.logs.policy.stamps import NANO
 from portal.logs.store import Damaged, objects, store
 from portal.logs.store.blocks import SEGMENT_BYTES, SEGMENT_LINES, Built, build
 from portal.logs.store.portion import Portion, lines_in
@@ -34,7 +35,7 @@ logger = logging.getLogger(__name__)
 _LEASE, _TTL = "logs.seal", timedelta(seconds=120)
 # Of a stream that goes on, this much before its last time stays in chunks: what a resumed read asks for never depends
 # on another place than the database.
-_KEPT_NS = 10 * 1_000_000_000
+_KEPT_NS = 10 * NANO
 # And this much text, where sealed lines go to another place: what a last read of a whole file is compared with.
 _KEPT_BYTES = 24 * 1024 * 1024
 # Digests that a former call could not finish, with the line to go on from. Lost with the process, and begun anew.
