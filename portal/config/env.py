@@ -191,7 +191,9 @@ class Reader:
         config: dict[str, Any] = Env.db_url_config(self.text("DATABASE_URL") or f"sqlite:///{fallback}")
         if "sqlite" in config["ENGINE"]:
             # WAL lets readers go on beside one writer; IMMEDIATE makes writers wait instead of failing.
-            pragmas = "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA cache_size=-20000;"
+            pragmas = "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA cache_size=-4000;"
+            # Opening one costs more than many a query. Few are kept: the threads of requests are (web/handler.py).
+            config["CONN_MAX_AGE"] = 60
             # A test database in memory would share one connection among threads, which is not what is shipped.
             config["TEST"] = {"NAME": str(fallback.with_name("test.sqlite3"))}
             config["OPTIONS"] = {"transaction_mode": "IMMEDIATE", "timeout": 20, "init_command": pragmas}

@@ -150,7 +150,7 @@ TEMPLATES = [
 
 DATABASES = {"default": read.database(BEAMTIME_DATA_DIR / "beamtime.sqlite3")}
 CACHES: dict[str, Any] = {
-    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    "default": {"BACKEND": "portal.core.rediscache.Cache", "LOCATION": REDIS_URL}
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
@@ -274,8 +274,9 @@ CELERY_TASK_SOFT_TIME_LIMIT = 50
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
-# Seconds. In one process, what a deed sets going competes with the page that the person waits for; the page goes first.
-HINT_DELAY = 0.15 if EMBEDDED else 0.0
+# Seconds. What a deed sets going competes with the page that the person waits for, most of all in one process; the page
+# goes first.
+HINT_DELAY = 0.15 if EMBEDDED else 0.05
 CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     # `expires` just short of the period, so that a stalled worker does not wake to a pile of the same task.
     "sweep": {"task": "jobs.sweep", "schedule": BEAMTIME_SWEEP, "options": {"expires": BEAMTIME_SWEEP * 0.9}},

@@ -25,7 +25,7 @@ MOST_BYTES = 1024 * 1024
 MOST_LINES = 20_000
 # Seconds that a line may wait for company: the longer, the more logs are being read at once (so much for each) and the
 # longer storing takes, for both share a processor. And that the state of an unfinished line may wait.
-LINES_WAIT, EACH_WAIT, MOST_WAIT = 0.02, 0.004, 1.0
+LINES_WAIT, EACH_WAIT, MOST_WAIT = 0.02, 0.004, 0.6
 OPEN_WAIT = 0.2
 # Of what is stored, so much is compared with a read where there is doubt.
 COMPARED_BYTES = 16 * 1024 * 1024

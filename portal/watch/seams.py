@@ -29,6 +29,8 @@ _LOOKS_NS = 3 * NANO
 _MUCH_NS = 10 * NANO
 # Bytes that a record has in a file beside its text: time, pipe, flag.
 _HEAD_BYTES = 40
+# From asking for a log until its file is open, on a machine that is busy; it may be changed meanwhile.
+_OPENING_NS = 2 * NANO
 # A record that arrived this soon after it was written was sent by a reader that kept up.
 PROMPT_NS = NANO // 2
 # The node's clock may be this much behind ours.
@@ -60,12 +62,14 @@ class Beginning:
     def add(self, batch: Batch, *, size: int) -> bool:
         """Whether more of it may follow."""
         self._first_ns = self._first_ns or batch.times[0]
-        if self._first_ns >= self._opened_ns:
+        if self._first_ns >= self._opened_ns + _OPENING_NS:
             # Written when somebody listened already: nothing lay there.
             return False
         self._size += size
         self._last_ns = batch.times[-1]
-        return self._last_ns < min(self._opened_ns, self._first_ns + _MUCH_NS)
+        # Of less than a second no pace can be told; then what follows is taken for it too.
+        enough_ns = max(min(self._opened_ns, self._first_ns + _MUCH_NS), self._first_ns + NANO)
+        return self._last_ns < enough_ns
 
     def unread_before(self, first: Batch, file_bytes: int) -> tuple[int, int] | None:
         """The same of a log whose first records are these."""
@@ -77,11 +81,11 @@ class Beginning:
     def unread(self, file_bytes: int) -> tuple[int, int] | None:
         """The times between which a whole file may have come and gone: those of the start and of the first record.
 
-        One would have been filled at the pace of what lay there. The start is up to a second later than its time, so
-        the pace may have been somewhat greater.
+        One would have been filled at the pace of what lay there, or at one that was greater by half. Not within the
+        second of the start: the kubelet would have to look in just that moment.
         """
-        span = max(NANO, self._last_ns - self._first_ns)
-        if not self._size or self._size * (self._first_ns - self._started_ns) < file_bytes * span:
+        before, span = self._first_ns - self._started_ns, max(NANO, self._last_ns - self._first_ns)
+        if not self._size or before < NANO or 3 * self._size * before < 2 * file_bytes * span:
             return None
         return self._started_ns, self._first_ns
 

@@ -33,6 +33,7 @@ from portal.quotas.selectors import queues_open_to, rows_now
 from portal.teams.policy import Action
 from portal.web import verdict
 from portal.web.access import Seat, View, in_team, is_fragment, keep_cookie
+from portal.web.context import shell_of
 from portal.web.manifest import yaml_lines
 from portal.web.submitform import FROM, KEY, VERSION, Around, SubmitForm, new_key
 
@@ -121,8 +122,11 @@ def _remember_sent(request: HttpRequest, response: HttpResponse, key: str) -> Ht
 class _Page:
     """One template's form in front of one person, with what stands around it."""
 
-    def __init__(self, request: HttpRequest, seat: Seat, version: TemplateVersion, source: Job | None) -> None:
-        self.request, self.seat, self.version, self.source = request, seat, version, source
+    def __init__(
+        self, request: HttpRequest, seat: Seat, version: TemplateVersion, source: Job | None, *, newest: bool
+    ) -> None:
+        """`newest`: the version is the one that the catalog offers, and so no other need be looked for."""
+        self.request, self.seat, self.version, self.source, self._newest = request, seat, version, source, newest
         self.notice = ""
         self.form = self._form()
 
@@ -133,7 +137,8 @@ class _Page:
         # Digits of other scripts count as digits too for Python; here a number is 0 to 9.
         number = int(sent) if sent.isascii() and sent.isdecimal() and len(sent) < 10 else None
         version = templates.version_for(template, number if number is not None or not sent else 0)
-        return cls(request, seat, version, _source(seat, request.POST.get(FROM) or request.GET.get("from")))
+        source = _source(seat, request.POST.get(FROM) or request.GET.get("from"))
+        return cls(request, seat, version, source, newest=not sent)
 
     @cached_property
     def queues(self) -> list[ClusterQueue]:
@@ -235,13 +240,15 @@ class _Page:
         return (min(amounts), max(amounts)) if amounts else None
 
     def render(self, extra: dict[str, Any] | None = None, status: int = 200) -> HttpResponse:
+        """The form and its frame, which show the same rooms."""
+        shell_of(self.request).free = self._around.rooms
         context = {
             "seat": self.seat,
             "team": self.seat.team,
             "version": self.version,
             "template": self.version.template,
             "deprecated": self.version.state == VersionState.DEPRECATED,
-            "newest": templates.newest_usable(self.version.template),
+            "newest": self.version if self._newest else templates.newest_usable(self.version.template),
             "source": self.source,
             "form": self.form,
             "notice": self.notice,

@@ -11,6 +11,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+from tests.bench.browser import IDLE
 from tests.bench.context import Bench
 from tests.bench.sites import PERSON, TEAM, Server, run
 
@@ -21,14 +22,17 @@ class Reader:
     """A program with a person's token, over one kept connection."""
 
     def __init__(self, site: Server) -> None:
-        self._line = HTTPConnection("127.0.0.1", site.port, timeout=60)
+        self._line, self._used_at = HTTPConnection("127.0.0.1", site.port, timeout=60), time.monotonic()
         self._headers = {"Authorization": f"Bearer {site.manage('token', PERSON).strip().splitlines()[-1]}"}
 
     def get(self, path: str) -> Any:
         """JSON; `path` is below /api/v1/."""
+        if time.monotonic() - self._used_at > IDLE:
+            self._line.close()
         self._line.request("GET", f"/api/v1/{path}", headers=self._headers)
         answer = self._line.getresponse()
         body = answer.read()
+        self._used_at = time.monotonic()
         assert answer.status == 200, body
         return json.loads(body)
 

@@ -24,6 +24,8 @@ TO_KUBECTL, TO_BARE = 1.5, 0.75
 WORDS = "epoch 3, loss 0.2718, 412 samples/s, lr 1.0e-04, grad norm 0.93, seen"
 # As large as the log gets: nothing is rotated.
 LIMITS = {"containerLogMaxSize": "8Gi"}
+# The same for the watch.
+TOLD = {"BEAMTIME_LOG_FILE_BYTES": str(8 * 2**30)}
 
 
 class Pod(NamedTuple):
@@ -129,7 +131,7 @@ def _stored(site: KubeSite, pod: Pod, rates: Rates) -> None:
     looking = threading.Thread(target=look)
     looking.start()
     began = logsite.spent(site, watch=False)
-    site.start("watch")
+    site.start("watch", **TOLD)
     looking.join()
     if not end[0]:
         raise BenchError(f"the log was not stored in time:\n{site.tail('watch')}")

@@ -5,7 +5,7 @@ from playwright.sync_api import BrowserContext, Page, Request, expect
 
 from tests.browser.conftest import Complaints
 from tests.browser.demo import Demo, wait_until
-from tests.browser.test_log import KEEP_SOCKETS, NO_SOCKETS, numbers, open_log
+from tests.browser.test_log import KEEP_SOCKETS, NO_SOCKETS, numbers, open_log, rows, wait_for_lines
 from tests.browser.test_log_ways import NO_EVENTS
 
 DAMAGE = """
@@ -22,6 +22,14 @@ EXPIRE = """
 from portal.core.clock import now
 from portal.logs.models import Stream
 Stream.objects.filter(pk="{stream}").update(expired_at=now())
+"""
+CLEAR = """
+import time
+from django.conf import settings
+from portal.jobs.services import collect_finished
+settings.BEAMTIME_KEEP_FINISHED = 0
+while not collect_finished():
+    time.sleep(0.1)
 """
 LONG = "for n in range(1, 12_001):\n    print('step', n, 'x' * 100)"
 
@@ -62,6 +70,22 @@ def test_why_there_are_no_lines_stays_on_the_page(context: BrowserContext, demo:
     assert numbers(page) == []
     assert len(asked) <= 3, asked
     assert complaints.unexpected() == []
+
+
+def test_case_11_a_log_stays_on_the_screen_and_in_reach_when_its_pod_is_cleared_away(page: Page, demo: Demo) -> None:
+    job = demo.script("for n in 1 2 3; do echo line $n; done", "cleared away")
+    open_log(page, job)
+    wait_for_lines(page, 3)
+    lines = [(n, f"line {n}") for n in (1, 2, 3)]
+    assert rows(page) == lines
+
+    demo.manage("shell", "--verbosity=0", "-c", CLEAR)
+    wait_until(lambda: demo.job(job)["attempts"][0]["pods"][0]["gone"], "the pod to be gone")
+
+    assert rows(page) == lines
+    page.reload()
+    wait_for_lines(page, 3)
+    assert rows(page) == lines
 
 
 KEEP_EVENTS = """(() => {

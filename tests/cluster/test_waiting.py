@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .portal import Portal, condition, moment, terminated
+from .testbed import images, queues
 from .testbed.cluster import Cluster
 
 BY_ITSELF = "It starts by itself once others end."
@@ -110,6 +113,78 @@ def test_a_job_that_an_administrator_holds_says_so_and_goes_on_when_let_go(porta
     gpus = [row for row in portal.usage(job) if row["resource"] == "nvidia.com/gpu"]
     assert len({row["pod_uid"] for row in gpus}) == len(gpus) == 2
     assert moment(gpus[0]["ended_at"]) <= moment(gpus[1]["started_at"])
+
+
+TALKATIVE = """trap 'echo told to end; seq 1000000 1000999; exit 143' TERM
+seq 1 5000
+echo begun
+until [ -e /tmp/go ]; do sleep 0.1; done
+echo ended
+"""
+
+
+def test_a_preempted_job_keeps_every_line_of_its_first_run_and_runs_again(portal: Portal, own_cluster: Cluster) -> None:
+    own_cluster.apply(
+        {"apiVersion": queues.API, "kind": "WorkloadPriorityClass", "metadata": {"name": "urgent"}, "value": 1000}
+    )
+    _let_preempt(own_cluster, "LowerPriority")
+    job = portal.submit(TALKATIVE, gpus=1)
+    portal.wait_text(job, b"begun")
+    place = portal.place(job)
+
+    own_cluster.apply(_urgent(place.namespace, gpus=4))
+    try:
+        back = portal.wait("the preemption", job, lambda found: found["reason_code"] == "preempted")
+        assert back["state"] == "queued"
+        (stream,) = portal.wait_log(job)
+        assert portal.member.download(stream["id"]) == _counted(1, 5001) + b"begun\ntold to end\n" + _counted(
+            1000000, 1001000
+        )
+        assert (stream["trouble"], stream["gaps"]) == ("", [])
+    finally:
+        own_cluster.kubectl("delete", "job", "urgent", "-n", place.namespace)
+        own_cluster.kubectl("delete", "workloadpriorityclass", "urgent")
+        _let_preempt(own_cluster, "Never")
+
+    portal.wait("a second run", job, lambda found: found["state"] == "running" and len(found["streams"]) == 2)
+    portal.release(job)
+    ended = portal.wait_state(job, "succeeded")
+    portal.wait_log(job, streams=2)
+    assert len(ended["attempts"]) == 1
+    logs = [portal.member.download(each["id"]) for each in ended["streams"] if each["id"] != stream["id"]]
+    assert logs == [_counted(1, 5001) + b"begun\nended\n"]
+
+
+def _let_preempt(cluster: Cluster, whom: str) -> None:
+    change = f'{{"spec": {{"preemption": {{"withinClusterQueue": "{whom}"}}}}}}'
+    cluster.kubectl("patch", "clusterqueue", "gpu", "--type=merge", "-p", change)
+
+
+def _counted(first: int, end: int) -> bytes:
+    return b"".join(b"%d\n" % number for number in range(first, end))
+
+
+def _urgent(namespace: str, *, gpus: int) -> dict[str, Any]:
+    """A Job of somebody who does not use the portal, in the same queue and with a higher priority."""
+    wants = {"nvidia.com/gpu": str(gpus), "cpu": "100m", "memory": "64Mi"}
+    container = {
+        "name": "main",
+        "image": images.BUSYBOX,
+        "command": ["sleep", "3600"],
+        "resources": {"requests": wants, "limits": wants},
+    }
+    labels = {"kueue.x-k8s.io/queue-name": "gpu", "kueue.x-k8s.io/priority-class": "urgent"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "urgent", "namespace": namespace, "labels": labels},
+        "spec": {
+            "suspend": True,
+            "template": {
+                "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}
+            },
+        },
+    }
 
 
 def test_case_31_a_job_that_no_node_ever_takes_costs_nothing_however_it_ends(

@@ -315,7 +315,10 @@ def test_a_stream_passes_from_the_follower_to_the_collector(client: Client, atte
     assert text() == b"same\nsame\ntwo\nthree\n"
 
 
-def test_what_the_follower_has_declared_missing_is_not_put_behind_newer_lines(client: Client, attempt: Attempt) -> None:
+@pytest.mark.parametrize(("begin", "end"), [(1000, 4000), (1000, None), (None, 4000)])
+def test_what_the_follower_has_declared_missing_is_not_put_behind_newer_lines(
+    client: Client, attempt: Attempt, begin: int | None, end: int | None
+) -> None:
     """The node has it still, but its place in the log is taken: the gap stays, and so does the order."""
     file = File(attempt)
     records = file.write("one", "missed", "missed too", "four", "five")
@@ -323,7 +326,8 @@ def test_what_the_follower_has_declared_missing_is_not_put_behind_newer_lines(cl
     stream = Stream.objects.get()
     start = int(NOON.timestamp()) * 1_000_000_000
     stored = [Record(start + 1000, b"one\n"), Record(start + 4000, b"four\n")]
-    gap = Loss(2, Cause.SKIPPED, after_ns=start + 1000, until_ns=start + 4000)
+    after_ns, until_ns = (None if bound is None else start + bound for bound in (begin, end))
+    gap = Loss(2, Cause.SKIPPED, after_ns=after_ns, until_ns=until_ns)
     assert services.append(stream_id=stream.pk, first_line=1, records=stored, losses=[gap])
     deliver(client, records[1:])
     number()

@@ -106,7 +106,7 @@ def beginning_at(moment: float, *, every: float) -> Batch:
 
 
 @pytest.mark.parametrize(
-    ("silent", "file_bytes", "unread"), [(3, 300_000, True), (0.5, 45_000, True), (3, 700_000, False)]
+    ("silent", "file_bytes", "unread"), [(3, 300_000, True), (1.5, 140_000, True), (3, 700_000, False)]
 )
 def test_a_log_read_late_may_have_been_rotated_if_it_is_fast_enough_to_have_filled_a_file(
     silent: float, file_bytes: int, unread: bool
@@ -120,10 +120,12 @@ def test_a_log_read_late_may_have_been_rotated_if_it_is_fast_enough_to_have_fill
     ("moment", "file_bytes", "first"),
     [
         # It was open when it began.
-        (59.9, 300_000, beginning_at(60, every=0.001)),
+        (58, 300_000, beginning_at(60, every=0.001)),
         # Fifty lines at once behind a minute of silence, as a program says that has loaded its model.
         (63, 10 * 1024 * 1024, Batch.of([Record(START + 60 * NANO + n, b"x" * 60) for n in range(50)])),
         (63, 10 * 1024 * 1024, beginning_at(60, every=0.1)),
+        # As fast as it can, from its start on.
+        (63, 10_000, beginning_at(0.9, every=0.001)),
     ],
 )
 def test_what_is_read_as_it_is_written_or_says_little_misses_nothing_before_it(
@@ -132,6 +134,20 @@ def test_what_is_read_as_it_is_written_or_says_little_misses_nothing_before_it(
     seams = opened(Seams(file_bytes), moment)
     assert grow(seams, first) is None
     assert seams.begun() is None
+
+
+def test_of_a_log_of_which_little_lay_there_the_pace_is_learnt_from_what_follows() -> None:
+    """Its first file was full after a second and a half, and changed right before the log was opened."""
+    seams = opened(Seams(140_000), 1.6)
+    whole = beginning_at(1.5, every=0.001)
+    assert grow(seams, whole[:100]) is None
+    assert grow(seams, whole[100:900]) is None
+    assert grow(seams, whole[900:]) == (START, START + int(1.5 * NANO))
+
+
+def test_a_file_may_be_changed_between_the_question_and_its_opening() -> None:
+    seams = opened(Seams(140_000), 1.2)
+    assert grow(seams, beginning_at(1.5, every=0.001)) == (START, START + int(1.5 * NANO))
 
 
 def test_what_lay_there_is_judged_as_a_whole_and_once() -> None:

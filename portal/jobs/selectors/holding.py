@@ -14,7 +14,7 @@ from django.db.models.expressions import RawSQL
 from portal.jobs.models import Attempt
 from portal.quotas.models import ClusterQueue
 from portal.quotas.policy import Held, ModelRoom, models_of
-from portal.quotas.selectors import gpu_rows_now, queues_open_to
+from portal.quotas.selectors import gpu_rows_open_to
 from portal.teams.models import Team
 
 _ZERO = Decimal(0)
@@ -104,9 +104,8 @@ def held_by(attempts: Iterable[Attempt]) -> Held:
 
 
 def free_by_model(team: Team) -> Sequence[ModelRoom]:
-    """GPUs that a team may take now, one line per flavor. Three queries."""
-    open_ids = set(queues_open_to(team).values_list("pk", flat=True))
-    return models_of([row for row in gpu_rows_now(_gpus_held()) if row.is_gpu and row.queue.pk in open_ids])
+    """GPUs that a team may take now, one line per flavor. Two queries."""
+    return models_of([row for row in gpu_rows_open_to(team, _gpus_held()) if row.is_gpu])
 
 
 def _gpus_held() -> Held:

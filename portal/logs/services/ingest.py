@@ -179,7 +179,8 @@ def _leave_out_stored(stream: Stream, taken: Taken, until_ns: int) -> None:
         if record.time_ns <= until_ns:
             stored[record] += 1
     bounds = Gap.objects.filter(stream=stream).values_list("after_ns", "until_ns")
-    missing = [(begin, end) for begin, end in bounds if begin is not None and end is not None]
+    # A gap of which one bound is not known reaches to the first line, or to the last that the follower stored.
+    missing = [(begin or 0, end or until_ns) for begin, end in bounds if begin is not None or end is not None]
     kept: list[Record] = []
     # How many lines are left before each position, for the holes.
     places = []
