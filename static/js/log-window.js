@@ -7,7 +7,8 @@
   "use strict";
   const Beamtime = window.Beamtime;
   const { number, clock, dressed, element } = Beamtime.logText;
-  const ROWS = 2000; // rows kept in the page
+  const ROWS = 2000; // rows kept in the page, at most
+  const FEWER = 400; // left out together: to take away the first row costs the browser a look at all others
   const TALLEST = 6000000; // pixels; browsers draw nothing beyond some ten millions
 
   Beamtime.LogRows = ROWS;
@@ -162,7 +163,12 @@
     }
 
     trimTop() {
-      for (let over = this.rows.childElementCount - ROWS; over > 0; over -= 1) this.rows.firstElementChild.remove();
+      const count = this.rows.childElementCount;
+      if (count <= ROWS) return;
+      const out = document.createRange();
+      out.setStart(this.rows, 0);
+      out.setEndBefore(this.rows.children[count - ROWS + FEWER]);
+      out.deleteContents();
       this.first = this.next - this.rows.childElementCount;
     }
 
