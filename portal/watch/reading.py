@@ -25,7 +25,7 @@ MOST_BYTES = 1024 * 1024
 MOST_LINES = 20_000
 # Seconds that a line may wait for company: the longer, the more logs are being read at once (so much for each) and the
 # longer storing takes, for both share a processor. And that the state of an unfinished line may wait.
-LINES_WAIT, EACH_WAIT, MOST_WAIT = 0.02, 0.004, 0.6
+LINES_WAIT, EACH_WAIT, MOST_WAIT = 0.012, 0.004, 0.6
 OPEN_WAIT = 0.2
 # Of what is stored, so much is compared with a read where there is doubt.
 COMPARED_BYTES = 16 * 1024 * 1024
@@ -82,7 +82,9 @@ class Reading:
         self._waiting = Batch.of(())
         self._waits_until = 0.0
         self._open = stream.open_text
-        self._crowd, self._took = crowd, 0.0
+        self._crowd = crowd
+        # Seconds that the last two storings took.
+        self._took = (0.0, 0.0)
 
     async def take(self, data: bytes) -> None:
         """The next bytes of the endpoint."""
@@ -105,7 +107,8 @@ class Reading:
 
     @property
     def _lines_wait(self) -> float:
-        return min(MOST_WAIT, max(LINES_WAIT + EACH_WAIT * self._crowd(), 2 * self._took))
+        # The quicker of two: the disk is slow now and then, and what follows need not wait for that as well.
+        return min(MOST_WAIT, max(LINES_WAIT + EACH_WAIT * self._crowd(), 2 * min(self._took)))
 
     @property
     def full(self) -> bool:
@@ -139,7 +142,7 @@ class Reading:
             began = time.monotonic()
             await self._append(Batch(self._times, self._texts, trusted=True), open_text)
             self._open = open_text
-            self._took = time.monotonic() - began
+            self._took = (self._took[1], time.monotonic() - began)
 
     async def _sift(self, batch: Batch) -> None:
         if self._overlap is not None and len(batch):
