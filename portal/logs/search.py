@@ -25,8 +25,9 @@ Direction = Literal["forward", "backward"]
 MOST_HITS = 5000
 MOST_MARKED = 2500
 BUDGET_SECONDS = 0.5
-# An expression is given this much at a time, so that the clock is looked at often enough.
-_SLICE = 64 * 1024
+# An expression is given so much at a time, so that the clock is looked at often enough: the more, the quicker it is.
+_SLICES = (64 * 1024, 256 * 1024)
+_QUICK_SECONDS = 0.01
 _NO_LIMIT = 2**62
 _CACHED_SECONDS = 24 * 3600
 
@@ -58,49 +59,52 @@ class _Look:
     deadline: float | None
     clock: Clock
     found: Found
+    slice: int = _SLICES[0]
+    looked_at: float = 0.0
 
     def over(self, stream_id: UUID) -> None:
         reached: tuple[int, bytes] = self.first, b""
         for start, raw in store().scan(stream_id, self.first):
             reached = start, raw
-            data, line = visible(raw), start
-            # The portion that holds the first line may begin before it.
-            if start < self.first:
-                data = _after_lines(data, self.first - start)
-                line = self.first
-            if line >= self.end:
+            if start >= self.end:
                 return
-            if self.portion(line, data):
+            # The portion that holds the first line may begin before it.
+            before = max(0, self.first - start)
+            if self.portion(start + before, _after_lines(visible(raw), before)):
                 return
         if reached[0] + lines_in(reached[1]) < self.end:
             raise Damaged(f"the text ends behind line {reached[0]}, the stream before line {self.end}")
 
     def portion(self, line: int, data: bytes) -> bool:
         """Look through one portion; True once the pass is at its end."""
-        position, size = 0, len(data)
+        # Lines are counted only where a number is asked for: `line` is that of the one at `counted`.
+        position = counted = 0
+        size = len(data)
         while position < size:
-            stop = size if not self.pattern.slow else min(size, _line_end(data, position + _SLICE))
+            stop = size if not self.pattern.slow else min(size, _line_end(data, position + self.slice))
             # A slice of its own, which begins a line and so looks to an expression like a text that begins there.
             part, begin = (data, 0) if stop - position == size else (data[position:stop], position)
             while position < stop and 0 <= (at := self.pattern.find(part, position - begin)) < stop - begin:
                 at += begin
-                line += data.count(b"\n", position, at)
+                line += data.count(b"\n", counted, at)
                 if line >= self.end:
                     return True
                 self.found.count += 1
                 if self.limit:
                     self.found.hits.append(line)
-                position = _line_end(data, at)
+                position = counted = _line_end(data, at)
                 line += 1
                 if self.limit and len(self.found.hits) >= self.limit:
                     self.found.next = line if line < self.end else None
                     return True
-            if position < stop:
-                line += data.count(b"\n", position, stop)
-                position = stop
-            if self.deadline is not None and self.clock() > self.deadline and line < self.end:
-                self.found.next = line
-                return True
+            position, moment = max(position, stop), self.clock()
+            self.slice, self.looked_at = _SLICES[moment - self.looked_at < _QUICK_SECONDS], moment
+            if self.deadline is not None and moment > self.deadline:
+                line += data.count(b"\n", counted, position)
+                counted = position
+                if line < self.end:
+                    self.found.next = line
+                    return True
         return False
 
 
