@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 LOOK_EVERY, BUSY_BYTES, LATE_NS = 4.0, 64 * 1024, 2 * NANO
 # The longest pause, in seconds, while a pod is being deleted.
 HURRY = 0.5
+# Seconds. A log that was closed in order so short a time before its pod was gone was read to its end: nobody closes it
+# by mistake in the very moment in which its container ends.
+JUST_CLOSED = 5.0
 # So old a log, by its row, was begun by a follower that has judged its beginning.
 YOUNG_NS = 600 * NANO
 # Seconds that a connection may stay open and say nothing once its container has ended.
@@ -88,6 +91,8 @@ class Follower:
         self._seen_to_end = self._read_again = False
         # The whole of the last file has been compared with what is stored.
         self._compared = False
+        # When the endpoint closed the log behind a reader that had kept up; None if anything came since.
+        self._closed_at: float | None = None
         # A collector has delivered all of it, and nobody can read it in the cluster any more.
         self._delivered = False
         # It was asked whether files had gone before line 1.
@@ -168,7 +173,8 @@ class Follower:
             except LogGone as error:
                 if error.passing and not self.gone:
                     raise
-                await self._complete(stream, missing=None if read_again or self._delivered else Cause.DELETED)
+                whole = read_again or self._delivered or self._was_just_closed()
+                await self._complete(stream, missing=None if whole else Cause.DELETED)
                 return _Next.DONE
         self._connections.left(closed=closed, ended=self.ended.is_set() or self.deleting.is_set())
         if added:
@@ -181,6 +187,9 @@ class Follower:
         if self.ended.is_set() or not closed:
             return _Next.AT_ONCE
         return _Next.AT_ONCE if self.deleting.is_set() and added else _Next.AFTER_A_PAUSE
+
+    def _was_just_closed(self) -> bool:
+        return self._closed_at is not None and time.monotonic() - self._closed_at < JUST_CLOSED
 
     async def _complete(self, stream: Stream, *, missing: Cause | None) -> None:
         await self._desk.call(services.complete, stream_id=stream.pk, missing=missing, fence=self._fence)
@@ -215,6 +224,7 @@ class Follower:
         except ClusterError:
             await reading.store(last=True)
             if reading.added:
+                self._closed_at = None
                 self._backoff.reset()
             raise
         finally:
@@ -227,6 +237,7 @@ class Follower:
         self._tell(reading)
         await reading.store(last=True)
         self._seen_to_end = closed and (seen_to_end if final else reading.kept_up)
+        self._closed_at = time.monotonic() if self._seen_to_end else None
         return reading.added, closed
 
     async def _resumption(self, stream: Stream, *, whole: bool) -> tuple[int | None, Stored | None]:

@@ -429,6 +429,28 @@ def test_case_45_the_log_of_a_deleted_pod_that_was_read_to_its_end_misses_nothin
     told(job, tale)
 
 
+@pytest.mark.parametrize(("seconds", "gaps"), [(5.0, 0), (0.0, 1)], ids=["at once", "later"])
+def test_of_a_preempted_pod_that_is_gone_before_its_log_can_be_read_again_the_end_of_the_connection_counts(
+    job: Job, monkeypatch: pytest.MonkeyPatch, seconds: float, gaps: int
+) -> None:
+    """If it was closed in order, and just now: the endpoint does so where a container has ended."""
+    monkeypatch.setattr(module, "JUST_CLOSED", seconds)
+
+    async def tale(story: Story) -> None:
+        assert story.follower is not None
+        lines(story, 50)
+        await story.caught_up()
+        story.follower.deleting.set()
+        lines(story, 5)
+        await story.caught_up()
+        story.kubelet.vanish()
+        await story.ended()
+        found = await assert_exact(story, gaps=gaps, accidents=gaps)
+        assert [gap.cause for gap in found] == [Cause.DELETED] * gaps
+
+    told(job, tale)
+
+
 def test_the_log_of_a_pod_that_vanished_says_that_its_end_may_be_missing(job: Job) -> None:
     async def tale(story: Story) -> None:
         lines(story, 50)
