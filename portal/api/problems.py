@@ -1,9 +1,11 @@
 """Errors as problem details (RFC 9457): what is wrong, in which field, and what to do."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, TooManyFieldsSent
+from django.db import OperationalError
 from django.http import Http404
 from rest_framework import exceptions, status
 from rest_framework.response import Response
@@ -11,7 +13,11 @@ from rest_framework.views import set_rollback
 
 from portal.core.errors import Conflicting, Corrupt, Forbidden, Gone, Missing, Problem, Refused, Unavailable
 
+logger = logging.getLogger(__name__)
+
 MEDIA_TYPE = "application/problem+json"
+# A commit may have been its last deed: so nobody is told that nothing was done.
+BUSY = "The database does not answer now, or has too much to do. Ask for the thing's state before you repeat this."
 NOT_FOUND = "This does not exist, or it is not open to you."
 _TITLES = {
     400: "The request cannot be read",
@@ -69,6 +75,9 @@ def _translate(error: Exception) -> Response | None:
             return problem(status.HTTP_410_GONE, str(error))
         case Unavailable():
             return problem(status.HTTP_503_SERVICE_UNAVAILABLE, str(error), headers={"Retry-After": "10"})
+        case OperationalError():
+            logger.warning("api: the database does not answer (%s)", error)
+            return problem(status.HTTP_503_SERVICE_UNAVAILABLE, BUSY, headers={"Retry-After": "10"})
         case Corrupt():
             # Not what asking again could mend: `code` tells it from a failure of the server's.
             return problem(status.HTTP_500_INTERNAL_SERVER_ERROR, str(error), code="damaged")

@@ -1,10 +1,13 @@
 """`POST /api/v1/jobs/`: what a script sends, and what it is told when something is off."""
 
 import json
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from portal.catalog import services as catalog
 from portal.catalog.models import TemplateVersion
@@ -179,3 +182,24 @@ def test_a_preview_shows_manifest_and_estimate_and_writes_nothing(program: Progr
     assert answer.status_code == 200
     assert answer.json()["manifests"][0]["kind"] == "Job"
     assert not Job.objects.exists()
+
+
+@pytest.fixture
+def busy_database(transactional_db: None) -> Iterator[None]:
+    """Somebody else is writing all the time, and nobody waits for that as long as one would."""
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA busy_timeout=50")
+        yield
+        other.execute("ROLLBACK")
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA busy_timeout=20000")
+
+
+def test_a_database_that_has_too_much_to_do_is_said_with_a_time_to_try_again(
+    submit: Submit, busy_database: None
+) -> None:
+    answer = submit(headers={"Idempotency_Key": "one"})
+    assert (answer.status_code, answer["Retry-After"]) == (503, "10")
+    assert answer.json()["detail"].startswith("The database does not answer now, or has too much to do.")

@@ -37,7 +37,7 @@ def test_names_are_as_prometheus_wants_them() -> None:
 
 def test_no_label_can_take_any_value() -> None:
     labels = {label for _, labels, _ in rows().values() for label in re.findall(r"`(\w+)`", labels)}
-    assert labels == {"state", "cause", "status", "result", "transport", "subject"}
+    assert labels == {"state", "cause", "source", "status", "result", "transport", "subject"}
 
 
 def test_alerts_ask_only_for_what_there_is() -> None:
