@@ -87,7 +87,7 @@ def test_case_49_a_live_tail_and_the_health_check_go_on_while_hundreds_submit(ow
         body = {"team": "vision", "template": "script", "name": f"busy {n}", "values": {"script": "true"}}
         status, headers, answer = demo.ask("POST", "/api/v1/jobs/", body, key=f"busy-{n}")
         if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
-            assert "Retry-After" in headers
+            assert int(headers["retry-after"]) > 0
             return None
         assert status == HTTPStatus.CREATED, answer
         return str(json.loads(answer)["id"])
